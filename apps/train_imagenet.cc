@@ -120,12 +120,15 @@ int act(Command& command, char** argv) {
       fmt::print("{}", list_tables(command.list));
       return 0;
     case Command::kPrint:
+      take_model_of_weights(c);
       return print_configuration(command);
     case Command::kPredict:
       return predict(c, command.prediction) == 0 ? 0 : kExitRuntime;
     case Command::kDoctor:
+      take_model_of_weights(c);
       return doctor(c, argv);
     case Command::kPlan:
+      take_model_of_weights(c);
       return plan(command, argv);
     case Command::kCompare:
       return compare_runs(command);
