@@ -173,16 +173,30 @@ double slowest_step(const Probed& p) {
   return slowest;
 }
 
-// The same on all ranks, in place of what each has measured: the mean of the fronts.
-void agree(Probed& p, const Member& me, std::initializer_list<ProbedExchange*> all) {
+// The same on all ranks, in place of what each has measured: the mean of some of them.
+void agree(const std::vector<comm::Rank>& some, const Member& me,
+           std::initializer_list<ProbedExchange*> all) {
   for (ProbedExchange* one : all) {
     const auto rows = comm::gather_numbers(me.comm, {double(one->bytes), one->seconds, double(one->pieces)});
     *one = {};
-    for (const comm::Rank front : p.fronts) {
-      one->bytes = int64_t(rows[size_t(front)][0]), one->pieces = int64_t(rows[size_t(front)][2]);
-      one->seconds += std::max(0.0, rows[size_t(front)][1]) / double(p.fronts.size());
+    for (const comm::Rank r : some) {
+      one->bytes = int64_t(rows[size_t(r)][0]), one->pieces = int64_t(rows[size_t(r)][2]);
+      one->seconds += std::max(0.0, rows[size_t(r)][1]) / double(some.size());
     }
   }
+}
+
+// The fronts whose steps take about as long as the slowest one's: the others wait in the ring for slower
+// neighbors, and the time of that is not the processor's.
+std::vector<comm::Rank> slow_fronts(const Probed& p, const Member& me, double step) {
+  constexpr double kAboutAsLong = 0.8;
+  const auto steps = comm::gather_numbers(me.comm, {step});
+  double slowest = 0;
+  for (const comm::Rank front : p.fronts) slowest = std::max(slowest, steps[size_t(front)][0]);
+  std::vector<comm::Rank> slow;
+  for (const comm::Rank front : p.fronts)
+    if (steps[size_t(front)][0] >= kAboutAsLong * slowest) slow.push_back(front);
+  return slow;
 }
 
 // All hosts send at once while nobody computes.
@@ -205,7 +219,7 @@ void exchange(Probed& p, int64_t model, int64_t slice, const Member& me, comm::C
     p.gossip.seconds = comm::seconds_of_exchange(*between, p.gossip.bytes,
                                                  repeats(p.neighbors() * double(p.gossip.bytes) * byte));
   }
-  agree(p, me, {&p.sum, &p.slices, &p.gossip});
+  agree(p.fronts, me, {&p.sum, &p.slices, &p.gossip});
 }
 
 // And beside steps, as much as the exchange says that links carry in this part of a step. Steps alone and
@@ -240,7 +254,7 @@ void burden(Probed& p, Computing& computing, const Member& me, comm::Communicato
   me.comm.barrier();
   p.burden.seconds = middle(with_both) - middle(alone);
   if (ways > 1) p.one_way.seconds = middle(with_one) - middle(alone);
-  agree(p, me, {&p.burden, &p.one_way});
+  agree(slow_fronts(p, me, middle(alone)), me, {&p.burden, &p.one_way});
 }
 
 void crowd(Probed& p, const Config& c, Computing& computing, const Member& me) {
