@@ -62,9 +62,13 @@ void ConsensusModel::recompute(const Config& c, const Setup& s) {
   int64_t seen = 0;
   for (int64_t i = 0; i < batches; ++i) {
     const data::Batch b = loader.next();
-    if (b.size() == 0) continue;
-    s.model->forward(normalize_image(b.images, mean, deviation, s.activations));
-    ++seen;
+    const int64_t rows = b.size(), passes = std::min(c.accumulate, rows);  // as training has them
+    for (int64_t p = 0; p < passes; ++p, ++seen) {
+      const int64_t first = rows * p / passes, count = rows * (p + 1) / passes - first;
+      const Shape shape{count, s.image.height, s.image.width, s.image.channels};
+      const Tensor images = b.images.view(shape, first * shape.volume() / count);
+      s.model->forward(normalize_image(images, mean, deviation, s.activations));
+    }
   }
   if (seen == 0) return copy(buffers_.place, buffers_.own);
   scale(buffers_.place, 1 / (1 - std::pow(1 - kMomentum, double(seen))));
