@@ -75,8 +75,9 @@ std::string words_at_end(const Outcome& out, const Config& c, const std::string&
                      BestModel::kFile, out.best->top1, out.best->epoch,
                      out.best->ema ? ", of the moving average" : "");
   if (c.tensorboard) s += fmt::format("  tensorboard --logdir {}\n", shell_word(directory));
-  const std::string more =
-      c.steps > 0 ? fmt::format("--steps {}", 2 * c.steps) : fmt::format("--epochs {}", 2 * c.epochs);
+  const std::string more = out.out_of_patience ? "--patience 0"
+                           : c.steps > 0       ? fmt::format("--steps {}", 2 * c.steps)
+                                               : fmt::format("--epochs {}", 2 * c.epochs);
   s += fmt::format("train longer with: {} {}\n", resume, more);
   return s;
 }

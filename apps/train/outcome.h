@@ -13,6 +13,7 @@ namespace skein::apps {
 struct Outcome {
   int64_t step = 0;              // steps taken
   bool interrupted = false;      // so no model was written
+  bool out_of_patience = false;  // --patience has ended the run
   bool bereaved = false;         // interrupted because workers were lost
   std::string why = {};          // then, on one of the others: which were lost, and how to resume
   std::optional<Score> score;    // of the last evaluation

@@ -98,6 +98,7 @@ Outcome Results::ended(const comm::End& e) const {
 Outcome Results::outcome(bool interrupted, const Transfers& all, double images_per_second) const {
   Outcome out{.step = run_.k,
               .interrupted = interrupted,
+              .out_of_patience = scoring_.is_enough(),
               .score = scoring_.latest(),
               .ema = scoring_.latest_of_average(),
               .best = scoring_.best(),

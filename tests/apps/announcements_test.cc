@@ -28,6 +28,8 @@ TEST(Announcements, ARunNamesItsFilesAndHowToTrainLonger) {
     EXPECT_NE(words.find(part), std::string::npos) << part << " in\n" << words;
   c.steps = 30;
   EXPECT_NE(words_at_end(out, c, "runs/1").find("--steps 60"), std::string::npos);
+  out.out_of_patience = true;  // more steps would end at the next evaluation
+  EXPECT_NE(words_at_end(out, c, "runs/1").find("--resume runs/1 --patience 0"), std::string::npos);
 }
 
 }  // namespace

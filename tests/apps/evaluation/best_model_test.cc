@@ -98,6 +98,7 @@ TEST(Patience, EndsARunWhoseEvaluationsGetNoBetter) {
     const Ended e = w.run("rm -rf out; " + kTrain + "--lr 0 --epochs 9 --patience 2 --output out " + more);
     expect_fine(e);
     EXPECT_TRUE(has(e.out, "in --patience 2: training ends here")) << e.out;
+    EXPECT_TRUE(has(e.out, "--resume out --patience 0")) << e.out;
     EXPECT_EQ(events_of(w, "out", "eval").size(), 3u) << more;  // the first is the best
     EXPECT_EQ(summary_of(w, "out")["interrupted"], false);
     EXPECT_TRUE(w.has("out/model.safetensors"));
