@@ -34,14 +34,13 @@ class Inflater {
   ~Inflater() { inflateEnd(&z_); }
   Inflater(const Inflater&) = delete;
 
-  // Appends at most so many bytes. Returns false at the end of the last member.
-  bool next(Bytes& to, size_t most) {
+  // Unpacks some bytes, maybe none, into what `to` has from `used` on, which moves. Returns false at the end
+  // of the last member.
+  bool next(Bytes& to, size_t& used) {
     if (z_.avail_in == 0) feed();
-    const size_t had = to.size();
-    to.resize(had + most);
-    z_.next_out = to.data() + had, z_.avail_out = uInt(most);
+    z_.next_out = to.data() + used, z_.avail_out = uInt(to.size() - used);
     const int status = inflate(&z_, Z_NO_FLUSH);
-    to.resize(had + most - z_.avail_out);
+    used = to.size() - z_.avail_out;
     if (status == Z_STREAM_END) return begin_member();
     if (status == Z_BUF_ERROR && z_.avail_in == 0 && fed_ == file_.size())
       throw BadFile(path_ + ": truncated: the compressed data ends early; fetch it again");
@@ -82,10 +81,15 @@ Bytes unpacked(const Bytes& file, const std::string& path, size_t most) {
   const size_t step = std::clamp<size_t>(4 * file.size(), 1 << 12, 1 << 22);
   Inflater gzip(file, path);
   Bytes bytes;
-  while (bytes.size() < most && gzip.next(bytes, std::min(step, most - bytes.size())))
-    if (bytes.size() > limit)
+  size_t used = 0;
+  for (bool more = true; more && used < most;) {
+    if (used == bytes.size()) bytes.resize(used + std::min(step, most - used));
+    more = gzip.next(bytes, used);
+    if (more && used > limit)
       throw BadFile(text(path, ": unpacks to more than ", limit, " bytes from ", file.size(),
                          ", which no data set does; unpack it yourself (gunzip) if it is right"));
+  }
+  bytes.resize(used);
   if (bytes.empty() && most > 0) throw BadFile(path + ": the file is empty once unpacked; fetch it again");
   return bytes;
 }

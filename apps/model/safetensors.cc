@@ -49,12 +49,15 @@ struct Entry {
   uint64_t begin = 0, end = 0;
 };
 
-Shape parse_shape(const std::string& path, const std::string& name, const Json& j) {
+// A header may have a million members; Json looks for each among all before it.
+using Sorted = nlohmann::json;
+
+Shape parse_shape(const std::string& path, const std::string& name, const Sorted& j) {
   if (!j.is_array() || j.size() > Shape::kMaxRank)
     refuse(path, text("tensor '", name, "' has no shape of at most ", Shape::kMaxRank, " axes"));
   std::vector<int64_t> extents;
   int64_t volume = 1;
-  for (const Json& d : j) {
+  for (const Sorted& d : j) {
     if (!d.is_number_unsigned() || d.get<uint64_t>() > uint64_t(INT64_MAX) ||
         __builtin_mul_overflow(volume, d.get<int64_t>(), &volume))
       refuse(path, text("tensor '", name, "' has an impossible shape ", brief(j)));
@@ -63,7 +66,7 @@ Shape parse_shape(const std::string& path, const std::string& name, const Json& 
   return Shape(extents);
 }
 
-Entry parse_entry(const std::string& path, const std::string& name, const Json& j) {
+Entry parse_entry(const std::string& path, const std::string& name, const Sorted& j) {
   Entry e;
   e.name = name;
   if (!j.is_object() || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
@@ -75,7 +78,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
     refuse(path, text("tensor '", name, "' is of type ", brief(j["dtype"]),
                       "; F32, BF16, F16, U8, I32 and I64 are read"));
   e.shape = parse_shape(path, name, j["shape"]);
-  const Json& at = j["data_offsets"];
+  const Sorted& at = j["data_offsets"];
   if (!at.is_array() || at.size() != 2 || !at[0].is_number_unsigned() || !at[1].is_number_unsigned())
     refuse(path, text("tensor '", name, "' has no data_offsets of two numbers"));
   e.begin = at[0].get<uint64_t>(), e.end = at[1].get<uint64_t>();
@@ -106,7 +109,7 @@ struct Header {
 };
 
 Header parse_header(const std::string& path, const std::string& json) {
-  const Json root = parse_json<Json>(json);
+  const Sorted root = parse_json<Sorted>(json);
   if (!root.is_object())
     refuse(path, text("damaged: its header is not a JSON object of at most ", kMostLevels, " levels"));
   Header h;

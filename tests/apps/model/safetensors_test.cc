@@ -68,6 +68,14 @@ TEST(Safetensors, ReadsUnalignedDataOfOthers) {
   EXPECT_EQ(read_safetensors(dir / "a").find("f")->item(), 1.5f);
 }
 
+TEST(Safetensors, AMillionKeysAreRead) {
+  const ScratchDir dir;
+  std::string keys;
+  for (int i = 0; i < 1000000; ++i) keys += text(i ? "," : "", '"', i, "\":\"\"");
+  spill(dir / "a", with_header(R"({"__metadata__":{)" + keys + "}}", ""));
+  EXPECT_EQ(read_safetensors(dir / "a").metadata.size(), 1000000u);
+}
+
 TEST(Safetensors, DamagedFilesAreRefusedByName) {
   const ScratchDir dir;
   const auto entry = [](const char* type, const char* shape, const char* at) {
