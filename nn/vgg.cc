@@ -1,5 +1,6 @@
 #include "nn/vgg.h"
 
+#include "engine/vectors/constant.h"
 #include "nn/layers.h"
 
 namespace skein::nn {
@@ -68,16 +69,16 @@ class Vgg final : public Module {
 };
 
 // [H*W, size*size], the weight of each pixel in each window.
-Tensor window_weights(int64_t height, int64_t width, int64_t size) {
+std::vector<float> window_weights(int64_t height, int64_t width, int64_t size) {
   const auto from = [&](int64_t i, int64_t n) { return i * n / size; };
   const auto to = [&](int64_t i, int64_t n) { return ((i + 1) * n + size - 1) / size; };
-  Tensor m = Tensor::zeros({height * width, size * size});
+  std::vector<float> m(size_t(height * width * size * size));
   for (int64_t p = 0; p < size; ++p)
     for (int64_t q = 0; q < size; ++q) {
       const int64_t r0 = from(p, height), r1 = to(p, height), c0 = from(q, width), c1 = to(q, width);
       for (int64_t r = r0; r < r1; ++r)
         for (int64_t c = c0; c < c1; ++c)
-          m.data<float>()[(r * width + c) * size * size + p * size + q] = 1.f / float((r1 - r0) * (c1 - c0));
+          m[size_t(((r * width + c) * size + p) * size + q)] = 1.f / float((r1 - r0) * (c1 - c0));
     }
   return m;
 }
@@ -92,7 +93,8 @@ Tensor adaptive_avg_pool(const Tensor& x, int64_t size) {
     return avg_pool2d(x, {.size = window, .stride = window});
   }
   const Tensor rows = reshape(transpose(x, {0, 3, 1, 2}), {n * channels, height * width});
-  const Tensor y = matmul(rows, window_weights(height, width, size).to(x.device()));
+  const Tensor weights = constant(window_weights(height, width, size), x.device());
+  const Tensor y = matmul(rows, weights.view({height * width, size * size}));
   return transpose(reshape(y, {n, channels, size, size}), {0, 2, 3, 1});
 }
 
