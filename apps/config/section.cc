@@ -95,6 +95,10 @@ void Section::finish() const {
                            did_you_mean(name, {known_.begin(), known_.end()})));
 }
 
+void Section::needs(const std::string& key, const std::string& other) const {
+  if (has(key) && !has(other)) refuse(key, "has no effect without " + other);
+}
+
 void Section::refuse(const std::string& key, const std::string& why) const {
   const toml::node* n = table_->get(key);
   const auto line = n ? n->source().begin.line : table_->source().begin.line;

@@ -29,6 +29,8 @@ class Section {
   bool has(const std::string& key) const;
   bool has_list(const std::string& key) const;
   void finish() const;  // refuses keys that were never read
+  // Refuses a key that means nothing without another one.
+  void needs(const std::string& key, const std::string& other) const;
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 
  private:

@@ -88,6 +88,7 @@ NetworkDefaults read_network(Section& top, WorldFile& w) {
     w.weather.jitter = duration(s, "jitter_ms", 1e3);
     w.weather.loss = s.number("loss", 0, 0, 0.9);
     w.weather.retry = duration(s, "retry_ms", 1e3, 10);
+    s.needs("retry_ms", "loss");
     w.site.message = duration(s, "message_us", 1e6);
     w.site.byte = duration(s, "byte_ns", 1e9);
     w.site.work = duration(s, "work_ns", 1e9);
@@ -120,6 +121,7 @@ void read_switches(Section& top, SitePlan& site) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (const std::string above = all[i].word("above"); !above.empty())
       site.switches[i].above = int(all[i].index("above", above, names_of(site.switches)));
+    all[i].needs("up_mbit_per_s", "above");
     size_t steps = 0;
     for (int at = int(i); at >= 0; at = site.switches[size_t(at)].above)
       if (++steps > all.size()) all[i].refuse("above", "switches hang at each other in a circle");
@@ -313,6 +315,7 @@ void read_faults(Section& top, WorldFile& w) {
     w.rates.hang_seconds = duration(s, "hang_s", 1, w.rates.hang_seconds);
     w.rates.cut_seconds = duration(s, "cut_s", 1, w.rates.cut_seconds);
     w.rates_until = duration(s, "until_s", 1, w.rates_until);
+    s.needs("hang_s", "hangs_per_hour"), s.needs("cut_s", "cuts_per_hour");
     s.finish();
   }
 }
