@@ -5,6 +5,7 @@
 // windows in place and tells the others. Elsewhere each rank sends every owner its share in segments of about
 // a piece, and the owner sends back the sum (the volume of a ring, two hops instead of 2(n-1)).
 #include <algorithm>
+#include <mutex>
 
 #include "comm/communicator/state.h"
 #include "comm/communicator/sum.h"
@@ -15,6 +16,13 @@ namespace {
 constexpr int64_t kSegment = kPieceBytes / 4;  // elements each rank owns of one segment
 constexpr int64_t kAhead = 32;                 // segments sent before their sums are back
 constexpr int64_t kSmall = 2048;               // elements: up to here every rank sends all to all, in one hop
+
+void keep_for_ever(const Tensor& x) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<Tensor>;  // outlives all that is destroyed at exit
+  const std::lock_guard lock(mutex);
+  kept.push_back(x);
+}
 
 // Large class: the state of one reduction in either of its two ways, by shared memory or by messages.
 class Reduction final : public Pending::Op {
@@ -27,6 +35,11 @@ class Reduction final : public Pending::Op {
     const Staging::Landing landing = g_.staging.down(x);
     x_ = landing.host, arrived_ = landing.ready, awaited = &arrived_;
     layout_ = layout_of(x.size(), x.dtype(), kReducePlace);
+  }
+
+  // The others write their sums into memory that was announced to them, whatever has become of this rank.
+  ~Reduction() override {
+    if (stage_ == kOffsets || stage_ == kOthers) keep_for_ever(x_);
   }
 
   void advance() override {

@@ -1,8 +1,6 @@
 // Means of models: at once, and in the background.
 #include "optim/periodic/periodic.h"
 
-#include <mutex>
-
 #include "comm/communicator/coding.h"
 #include "engine/vectors/mixing.h"
 #include "optim/gossip/gossip.h"
@@ -12,14 +10,6 @@ namespace {
 
 bool mixes_buffers(const Options& o) { return buffer_policy(o) == BufferPolicy::kMix; }
 bool has_buffers(const Worker& me) { return me.buffers && me.buffers.size() > 0; }
-
-// Memory that peers may write at any time until they end.
-void keep_for_ever(const Means& m) {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<Means>;  // outlives all that is destroyed at exit
-  const std::lock_guard lock(mutex);
-  kept.push_back(m);
-}
 
 }  // namespace
 
@@ -196,7 +186,6 @@ void Flight::visit_mean(Archive& a, Means& m) {
 
 void Flight::leave() {
   if (others_write_) {
-    keep_for_ever(mean_);
     mean_ = {};
     average_.leave();
   }
