@@ -103,13 +103,13 @@ std::shared_ptr<Pending::Op> DeviceWay::reduction(Communicator& c, const Tensor&
 
 void DeviceWay::broadcast(Communicator& c, const Tensor& x, Rank root,
                           const std::function<void(Clock::time_point)>& nap) {
-  const auto began = Clock::now();
+  auto began = Clock::now();
   DeviceGroup& g = group(c);
   stream_.wait(current_stream(offer_.device).record());
   g.broadcast(x, root, stream_);
   const Event end = stream_.record();
   try {
-    while (!end.ready()) {
+    for (auto looked = Clock::now(); !end.ready(); began += absence(looked)) {
       check_health();
       nap(began);
     }

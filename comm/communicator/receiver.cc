@@ -171,10 +171,11 @@ Pending Receiver::begin(std::shared_ptr<Pending::Op> op, double began) {
 }
 
 void Receiver::wait(Pending::Op& op) {
-  const auto began = Clock::now();
+  auto began = Clock::now(), looked = began;
   Blocked blocked(g_, op.name);
   try {
     for (progress(); !op.done; progress()) {
+      began += absence(looked);
       blocked.napped = true;
       if (op.awaited)
         nap_for_device(began);

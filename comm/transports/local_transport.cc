@@ -27,7 +27,9 @@ class LocalEndpoint final : public Endpoint {
 
  private:
   void wait_room(Rank me, Rank peer, int64_t bytes, Clock::time_point deadline) {
+    auto looked = Clock::now();
     while (!other_.room(me, bytes) && !mine_.epoch_ends()) {  // then the peer may take nothing more
+      deadline += absence(looked);
       mine_.membership().require(peer);
       if (Clock::now() >= deadline)
         throw Timeout(peer, text("rank ", peer, " has not taken what rank ", me,

@@ -46,11 +46,12 @@ class EventOrder {
   // Waits for that; throws Error after the deadline or at the end, and what another thread failed with.
   template <class Ready>
   void until(Lock& lock, Ready ready) {
-    const auto end = comm::after(deadline_);
-    while (!ready()) {
+    auto end = comm::after(deadline_);
+    for (auto looked = comm::Clock::now(); !ready();) {
       rethrow_failure();
       if (stopped_) throw Error("ad-psgd has ended");
-      changed_.sleep(lock, end);
+      changed_.sleep(lock, std::min(end, comm::after(comm::longest_nap())));
+      end += comm::absence(looked);
       if (comm::Clock::now() >= end && !ready()) give_up();
     }
   }

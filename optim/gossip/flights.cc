@@ -107,14 +107,16 @@ void Flights::land(const Worker& me, const comm::Edge& e, int64_t q, comm::Messa
 }
 
 void Flights::wait(const Worker& me) {
-  const auto began = comm::Clock::now();
+  auto began = comm::Clock::now(), looked = began;
   const double deadline = me.comm.options().deadline;
+  const double nap = std::max(0.5, comm::longest_nap());  // which absence() does not take for one
   while (const comm::Edge* e = missing(me)) {
+    began += comm::absence(looked);
     const double waited = comm::seconds_since(began);
     if (waited >= deadline)
       throw comm::Timeout(e->peer, text("rank ", me.comm.rank(), " waited ", waited, " s for gossip ",
                                         started_ - 1, " of rank ", e->peer));
-    wait_a_moment(me, *e, deadline - waited);
+    wait_a_moment(me, *e, std::min(nap, deadline - waited));
   }
 }
 

@@ -288,7 +288,8 @@ Message Leases::take_answer() {
   const int64_t number = sequence_++;
   if (&hub_ == &comm_) return comm_.take(server_, kToWorker, number);
   const double deadline = comm_.options().deadline;
-  for (const auto began = comm::Clock::now(); comm::seconds_since(began) < deadline;) {
+  auto began = comm::Clock::now(), looked = began;
+  for (; comm::seconds_since(began) < deadline; began += comm::absence(looked)) {
     if (auto m = comm_.take_within(std::min(0.2, deadline), server_, kToWorker, number)) return std::move(*m);
     hub_.membership().require(hub_.world_rank(hub_.size() - 1));
   }

@@ -74,6 +74,25 @@ TEST(Faults, AShortHangIsOnlyAPauseAndALongOneALoss) {
   }
 }
 
+// As after Ctrl-Z and `fg`.
+TEST(Faults, AHangOfAllDoesNotCountAsWaitingForACollective) {
+  for (const int most_by_messages : {1, kMostByMessages}) {
+    World world({.silence = 200, .most_by_messages = most_by_messages});
+    populate(world, 2, [&](Communicator& c) {
+      spend(c.rank() == 0 ? 10 : 1);
+      const Tensor x = number(1);
+      c.all_reduce(x).wait();
+      EXPECT_EQ(x.item(), 2);
+      EXPECT_NEAR(world.now(), 105, 1.1);
+    });
+    for (const Id id : {0, 1}) {
+      world.at(5, [&, id] { world.hang(id); });
+      world.at(105, [&, id] { world.wake(id); });
+    }
+    world.run();
+  }
+}
+
 TEST(Faults, OfACutEachSideFindsTheOtherSilent) {
   World world({.weather = {.latency = 0.01}, .silence = 5});
   std::vector<std::vector<Rank>> dead(4);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/sim/world.h"
 #include "tests/support/files.h"
 
 namespace skein::optim {
@@ -90,6 +91,31 @@ TEST(EventOrder, AWaitThatTakesTooLongSaysForWhat) {
   EventOrder::Lock held = replay.lock();
   EXPECT_EQ(testing::message_of<Error>([&] { replay.begin(held, 7); }),
             "ad-psgd waited 0.01 s for event 5 of the recording");
+}
+
+TEST(EventOrder, AWaitDoesNotCountTheTimeForWhichItsWorkerHung) {
+  comm::sim::World world;
+  world.begin(0, [&] {
+    EventOrder order;
+    order.open({}, "0");
+    order.set_deadline(20);
+    bool there = false;
+    comm::Thread other([&] {
+      comm::sim::spend(112);
+      const EventOrder::Lock lock = order.lock();
+      there = true;
+      order.notify();
+    });
+    EventOrder::Lock lock = order.lock();
+    EXPECT_NO_THROW(order.until(lock, [&] { return there; }));
+    EXPECT_THROW(order.until(lock, [] { return false; }), Error);
+    EXPECT_NEAR(world.now(), 132, 1);
+    lock.unlock();
+    other.join();
+  });
+  world.at(5, [&] { world.hang(0); });
+  world.at(105, [&] { world.wake(0); });
+  world.run();
 }
 
 }  // namespace

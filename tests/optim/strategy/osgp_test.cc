@@ -140,6 +140,24 @@ TEST(OverlapSgp, AWaitCostsNoEventsWhileItLasts) {
   EXPECT_EQ(events_of_steps(1), events_of_steps(1000));
 }
 
+TEST(OverlapSgp, AHangOfAllDoesNotCountAsWaiting) {
+  comm::sim::World world({.silence = 200});
+  populate(world, 2, [&](comm::Communicator& c) {
+    Trainee t({.size = 1}, "osgp", {}, c);
+    for (int64_t k = 0; k < 4; ++k) {
+      if (c.rank() == 1) spend(4);
+      t.step(k);
+    }
+    t.strategy->settle(t.worker);
+    EXPECT_NEAR(world.now(), 113, 1);
+  });
+  for (const comm::sim::Id id : {0, 1}) {
+    world.at(5, [&, id] { world.hang(id); });
+    world.at(105, [&, id] { world.wake(id); });
+  }
+  world.run();
+}
+
 // While a message is late, w is 1/(p+1); it starts no other gossip.
 TEST(OverlapSgp, LeavesALateGossipInTheAir) {
   in_sim_world(2, {.latency = 2.5}, [&](comm::Communicator& c) {
