@@ -2,6 +2,7 @@
 #include "comm/communicator/receiver.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "comm/communicator/sender.h"
@@ -173,14 +174,19 @@ Pending Receiver::begin(std::shared_ptr<Pending::Op> op, double began) {
 void Receiver::wait(Pending::Op& op) {
   auto began = Clock::now(), looked = began;
   Blocked blocked(g_, op.name);
+  std::set<Rank> lost;
   try {
     for (progress(); !op.done; progress()) {
       began += absence(looked);
       blocked.napped = true;
-      if (op.awaited)
-        nap_for_device(began);
-      else
-        nap(op.missing, began);
+      try {
+        if (op.awaited)
+          nap_for_device(began);
+        else
+          nap(op.missing, began);
+      } catch (const PeerLost& e) {  // what it sent before it left may have arrived meanwhile
+        if (!lost.insert(e.rank).second) throw;
+      }
     }
   } catch (...) {
     op.give_up();

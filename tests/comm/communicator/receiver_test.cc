@@ -121,5 +121,37 @@ TEST(Take, OfOneRankEndsWhenAnotherNeededOneIsLost) {
   EXPECT_THROW(lax.take(2, 1, 0), PeerLost);
 }
 
+// Needs a message of rank 1, which is sent just after it was looked for in vain; then rank 1 leaves.
+struct LastWords final : Pending::Op {
+  LastWords(Receiver& r, const Key& k, std::unique_ptr<Transport>& sender, bool sends)
+      : receiver(r), sender(sender), sends(sends) {
+    missing = k;
+  }
+  void advance() override {
+    done = receiver.poll(missing).has_value();
+    if (++looks != 2) return;
+    if (sends) Communicator(*sender).push(0, missing.tag, missing.step, 1, ones(1));
+    sender.reset();
+  }
+  Receiver& receiver;
+  std::unique_ptr<Transport>& sender;
+  const bool sends;
+  int looks = 0;
+};
+
+TEST(Pending, IsDoneByWhatARankSentBeforeItLeft) {
+  for (const bool sends : {true, false}) {
+    auto world = local_world(2);
+    Group g(*world[0], {.deadline = 20}, Members(2), 1, std::make_shared<Meter>());
+    Receiver receiver(g);
+    Pending p = receiver.begin(std::make_shared<LastWords>(receiver, g.key(1, 3, 5), world[1], sends), 0);
+    if (sends)
+      EXPECT_NO_THROW(p.wait());
+    else
+      EXPECT_NE(message_of<PeerLost>([&] { p.wait(); }).find("rank 1 has gone"), std::string::npos);
+    EXPECT_EQ(p.done(), sends);
+  }
+}
+
 }  // namespace
 }  // namespace skein::comm
