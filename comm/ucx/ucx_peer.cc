@@ -64,6 +64,10 @@ void UcxEndpoints::Peer::give_to_ucx(Worker::Sending* s) {
   };
   p.user_data = s;
   p.memory_type = memory_type(s->payload);
+  if (s->header.kind != Kind::kData) {  // nobody makes room for a notice: it comes with its header
+    p.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    p.flags = UCP_AM_SEND_FLAG_EAGER;
+  }
   w_.sending_.insert(s);
   const size_t bytes = size_t(s->payload.bytes());
   const ucs_status_ptr_t r = ucx().ucp_am_send_nbx(ep_, kUcxMessage, &s->header, sizeof(Header),

@@ -1,4 +1,7 @@
 // The transports between real processes, shared memory and UCX: sums, messages, deaths, disagreements.
+#include <cstring>
+
+#include "comm/notice.h"
 #include "tests/support/files.h"
 #include "tests/support/roles.h"
 
@@ -45,6 +48,32 @@ TEST_P(BetweenProcesses, DisagreementIsAnErrorOnBothEnds) {
     Processes p("disagree", 2, GetParam() + "/" + what);
     for (Rank r : {0, 1}) EXPECT_EQ(p.wait(r), 0) << what << " at rank " << r;
   }
+}
+
+void send_a_letter(Exchange& e, const std::string& word) {
+  const auto t = connect(e, way(word));
+  Communicator c(*t, in_seconds(20));
+  const Tensor words({kLongestNotice}, kU8);
+  std::memset(words.raw(), 'x', size_t(kLongestNotice));
+  if (c.rank() == 0) {
+    t->to(1).send(notice(Kind::kLetter, 0, c.membership().epoch(), words), words, after(5));
+    c.take(1, 3, 0);
+    return;
+  }
+  std::vector<Message> letters;
+  for (const auto until = after(10); letters.empty() && Clock::now() < until;) {
+    t->progress();
+    letters = t->mailbox().take_letters();
+  }
+  CHECK(letters.size() == 1 && letters[0].payload.size() == kLongestNotice, letters.size());
+  CHECK(letters[0].payload.data<uint8_t>()[kLongestNotice - 1] == 'x');
+  c.push(0, 3, 0, 1, Tensor::zeros({1}));
+}
+const AddRole kLetter("letter", send_a_letter);
+
+TEST_P(BetweenProcesses, TheLongestLetterArrives) {
+  Processes p("letter", 2, GetParam());
+  expect_all_end_well(p);
 }
 
 }  // namespace
