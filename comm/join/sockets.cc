@@ -213,7 +213,8 @@ bool same_user(const Fd& s) {
 bool write_all(const Fd& s, const std::string& bytes, Clock::time_point deadline) {
   for (size_t at = 0; at < bytes.size();) {
     if (!ready(s.get(), POLLOUT, deadline)) return false;
-    const ssize_t n = ::send(s.get(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+    // A blocking send would return when all is queued, however late.
+    const ssize_t n = ::send(s.get(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (n > 0) at += size_t(n);
   }

@@ -2,8 +2,11 @@
 #include "comm/join/sockets.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "comm/join/interfaces.h"
 
@@ -27,6 +30,26 @@ TEST(Sockets, AHostSaysThatNobodyListensAndSilenceSaysNothing) {
   }
   EXPECT_EQ(listens("127.0.0.1", port, after(5)), std::optional(false));
   EXPECT_EQ(listens("no address", port, after(5)), std::nullopt);
+}
+
+TEST(Sockets, AWriteToAPeerThatDoesNotReadEndsAtItsDeadline) {
+  int port = 0;
+  const Fd listener = listen_tcp("127.0.0.1", {}, port), s = connect_tcp({"127.0.0.1"}, port, after(5));
+  const Fd peer(accept(listener.get(), nullptr, nullptr));
+  ASSERT_TRUE(s && peer);
+  // If the write heeds no deadline, the hang-up ends it.
+  std::atomic<bool> over{false};
+  std::thread hangs_up([&] {
+    for (const auto until = after(10); !over && Clock::now() < until;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    shutdown(s.get(), SHUT_RDWR);
+  });
+  const auto began = Clock::now();
+  EXPECT_FALSE(write_all(s, std::string(64 << 20, 'x'), after(0.3)));
+  EXPECT_GE(seconds_since(began), 0.25);
+  EXPECT_LT(seconds_since(began), 5);
+  over = true;
+  hangs_up.join();
 }
 
 }  // namespace
