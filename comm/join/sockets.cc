@@ -139,6 +139,7 @@ Fd listen_tcp(const std::string& address, PortRange ports, int& port) {
   Fd s;
   port = first_free(address, ports, [&](const sockaddr_in& a) {
     s = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!s) return 0;  // before anything changes errno
     const int one = 1;
     setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     const int bound = bind_at(s, a);

@@ -2,13 +2,17 @@
 #include "comm/join/sockets.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include "comm/join/interfaces.h"
+#include "tests/support/files.h"
 
 namespace skein::comm {
 namespace {
@@ -30,6 +34,17 @@ TEST(Sockets, AHostSaysThatNobodyListensAndSilenceSaysNothing) {
   }
   EXPECT_EQ(listens("127.0.0.1", port, after(5)), std::optional(false));
   EXPECT_EQ(listens("no address", port, after(5)), std::nullopt);
+}
+
+TEST(Sockets, AHostThatHasNoMoreDescriptorsSaysSo) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  int port = 0;
+  const std::string what = testing::message_of<Error>([&] { listen_tcp("127.0.0.1", {}, port); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(what.find(std::strerror(EMFILE)), std::string::npos) << what;
 }
 
 TEST(Sockets, AWriteToAPeerThatDoesNotReadEndsAtItsDeadline) {
