@@ -13,6 +13,7 @@
 
 #include "comm/join/interfaces.h"
 #include "comm/join/reception.h"
+#include "engine/words/split.h"
 
 namespace skein::comm {
 namespace {
@@ -24,22 +25,43 @@ constexpr double kAlike = 0.9;  // two rates count as equal if the slower is at 
 
 Clock::time_point in_ms(int ms) { return Clock::now() + std::chrono::milliseconds(ms); }
 
-// Those that `who` wants, or all. RDMA devices have no addresses: beside them all interfaces are candidates.
-std::vector<Candidate> candidates(const std::string& who, const std::string& wanted) {
-  std::vector<Candidate> outward, named;
-  std::string there;
-  for (const Interface& i : interfaces()) {
-    there += text(there.empty() ? "" : ", ", i.name, " (", i.address, ")");
-    const Candidate c{i.name, i.address, i.network(), i.megabits, 0};
-    if (!i.loopback && !i.inward) outward.push_back(c);
-    if (i.name == wanted) named.push_back(c);
-  }
+// What the user has chosen, and where he said so.
+struct Wanted {
+  std::string said_so, words;      // empty words: nothing
+  std::vector<std::string> names;  // any of them will do
+};
+
+// UCX takes a list, of which `all`, its default, excludes nothing.
+Wanted wanted_of(const TransportOptions& o) {
+  const char* const fixed = std::getenv("UCX_NET_DEVICES");
+  std::vector<std::string> names = split(fixed ? fixed : "", ',');
+  if (!fixed || std::find(names.begin(), names.end(), "all") != names.end())
+    return {"--interface", o.interface, {o.interface}};
+  return {"UCX_NET_DEVICES", fixed, std::move(names)};
+}
+
+// Those that are wanted, in that order, or all. RDMA devices have no addresses: where only they are wanted,
+// all interfaces are candidates.
+std::vector<Candidate> candidates(const Wanted& wanted) {
+  const std::vector<Interface> all = interfaces();
   const std::vector<std::string> rdma = rdma_devices();
+  const auto of = [](const Interface& i) { return Candidate{i.name, i.address, i.network(), i.megabits, 0}; };
+  std::vector<Candidate> outward, named;
+  bool any_rdma = false;
+  for (const Interface& i : all)
+    if (!i.loopback && !i.inward) outward.push_back(of(i));
+  for (const std::string& name : wanted.names) {
+    any_rdma = any_rdma || std::find(rdma.begin(), rdma.end(), name) != rdma.end();
+    for (const Interface& i : all)
+      if (i.name == name) named.push_back(of(i));
+  }
+  if (!named.empty()) return named;
+  if (wanted.words.empty() || any_rdma) return outward;
+  std::string there;
+  for (const Interface& i : all) there += text(there.empty() ? "" : ", ", i.name, " (", i.address, ")");
   for (const std::string& d : rdma) there += ", " + d;
-  if (wanted.empty() || std::find(rdma.begin(), rdma.end(), wanted) != rdma.end()) return outward;
-  if (named.empty())
-    throw BadOption(text(who, ' ', wanted, ": no such interface is up on this host; there are ", there));
-  return named;
+  throw BadOption(
+      text(wanted.said_so, ' ', wanted.words, ": no such interface is up on this host; there are ", there));
 }
 
 // Mbit/s of one connection to a peer's address; 0 if that peer does not answer there.
@@ -169,9 +191,8 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
                              Refusals::Counter& strangers) {
   const Rank me = e.rank();
   const Credentials mine{.key = o.key, .me = me, .size = e.size(), .epoch = o.epoch};
-  const char* const fixed = std::getenv("UCX_NET_DEVICES");
-  const std::string said_so = fixed ? "UCX_NET_DEVICES" : "--interface", wanted = fixed ? fixed : o.interface;
-  NetworkCard card{.told = !wanted.empty(), .candidates = candidates(said_so, wanted)};
+  const Wanted wanted = wanted_of(o);
+  NetworkCard card{.told = !wanted.words.empty(), .candidates = candidates(wanted)};
   const Fd socket = listen_tcp("", o.ports, card.port);
   std::vector<NetworkCard> cards;
   for (const std::string& words : e.all_gather(card.write())) cards.push_back(NetworkCard::read(words));
@@ -209,8 +230,8 @@ NetworkChoice choose_network(Exchange& e, const std::vector<int>& host, const Tr
     out.listen = here[size_t(taken)].address, out.addresses = {out.listen};
   else
     out.addresses = own_addresses();
-  if (!wanted.empty()) {
-    out.why = text("network: ", wanted, ", as ", said_so, " says");
+  if (!wanted.words.empty()) {
+    out.why = text("network: ", wanted.words, ", as ", wanted.said_so, " says");
     return out;
   }
   if (taken < 0) {

@@ -18,8 +18,9 @@ struct NetworkChoice {
 // host sends a few megabytes to every address of the next host, for at most a quarter of a second each. A
 // network is as fast as the slowest of these links. Nothing is measured if there is no choice.
 // TransportOptions::interface is used without measuring; if this host does not have it, BadOption lists those
-// it has. UCX_NET_DEVICES in the environment takes precedence over everything. Callers at the measurements
-// that are not of this job are counted in `strangers`.
+// it has. UCX_NET_DEVICES in the environment takes precedence over everything, unless it is `all`; of several
+// interfaces in it, the first that this host has is used. Callers at the measurements that are not of this
+// job are counted in `strangers`.
 NetworkChoice choose_network(Exchange&, const std::vector<int>& host, const TransportOptions&,
                              Refusals::Counter& strangers);
 
