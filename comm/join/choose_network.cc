@@ -64,6 +64,9 @@ std::vector<Candidate> candidates(const Wanted& wanted) {
       text(wanted.said_so, ' ', wanted.words, ": no such interface is up on this host; there are ", there));
 }
 
+// How long a caller waits to write, and the listener, who must be free when the caller tries another address.
+constexpr int kStalledMs = 5000, kSilentMs = 3000;
+
 // Mbit/s of one connection to a peer's address; 0 if that peer does not answer there.
 double measure(const std::string& address, const NetworkCard& peer, const Credentials& mine, Rank who) {
   const auto line = call(connect_tcp({address}, peer.port, in_ms(1000)), mine, who, Purpose::kTrial,
@@ -75,7 +78,7 @@ double measure(const std::string& address, const NetworkCard& peer, const Creden
   const auto began = Clock::now();
   int64_t sent = 0;
   while (sent < kMost && Clock::now() - began < kLongest) {
-    if (!write_all(s, block, in_ms(5000))) return 0;
+    if (!write_all(s, block, in_ms(kStalledMs))) return 0;
     sent += int64_t(block.size());
   }
   shutdown(s.get(), SHUT_WR);
@@ -88,7 +91,7 @@ double measure(const std::string& address, const NetworkCard& peer, const Creden
 // Receives what one caller sends and tells it how much that was.
 void take_in(const Fd& caller) {
   std::vector<char> room(256 << 10);
-  timeval patience{10, 0};
+  const timeval patience{kSilentMs / 1000, 0};
   setsockopt(caller.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   int64_t got = 0;
   for (ssize_t n; (n = recv(caller.get(), room.data(), room.size(), 0)) > 0;) got += n;
