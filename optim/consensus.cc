@@ -7,9 +7,15 @@
 
 namespace skein::optim {
 
-void consensus(comm::Communicator& comm, const Tensor& x, const Tensor& y) {
+comm::Pending weighed_mean(comm::Communicator& comm, const Tensor& x, double weight) {
+  if (weight == 0) return comm.mean(x);
+  scale(x, weight);
+  return comm.all_reduce(x);
+}
+
+void consensus(comm::Communicator& comm, const Tensor& x, const Tensor& y, double weight) {
   copy(y, x);
-  comm.mean(y).wait();
+  weighed_mean(comm, y, weight).wait();
 }
 
 double consensus_distance(comm::Communicator& comm, const Tensor& x, const Tensor& mean, int64_t count) {

@@ -53,7 +53,9 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name, const Options& 
   return made;
 }
 
-void Strategy::write_model(Worker& me, const Tensor& y) { consensus(me.comm, contribution(me), y); }
+void Strategy::write_model(Worker& me, const Tensor& y) {
+  consensus(me.comm, contribution(me), y, share_of_model(me));
+}
 
 Tensor Worker::visible(const Shape& shape, DType type) const {
   return x.device().is_host() ? Tensor(shape, type, comm.allocator()) : Tensor(shape, type, x.device());

@@ -71,6 +71,8 @@ class Strategy {
   virtual void visit(Archive&) {}  // the state of its own: anchors, weights, clocks
   // This worker's contribution to the model: unless there is a center, the model is the mean of them.
   virtual Tensor contribution(Worker& me) { return me.x; }
+  // What it counts for in that mean; 0: as much as everybody's, which it is in all rows but those of kMean.
+  virtual double share_of_model(const Worker& me) const { return me.weight; }
   // y <- the model that is evaluated and saved, with the same bits everywhere; y is no vector of the
   // strategy's own. Collective, after settle().
   virtual void write_model(Worker& me, const Tensor& y);

@@ -26,12 +26,12 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
   x_.lend();
   if (me.buffers.size() > 0) buffers_.lend();
   if (average)
-    optim::consensus(me.comm, average->x(), me.x);
+    optim::consensus(me.comm, average->x(), me.x, strategy.share_of_model(me));
   else
     strategy.write_model(me, me.x);
   distance_ = optim::consensus_distance(me.comm, x_.own, me.x, flat.count);
   if (moves) {
-    me.comm.mean(beside).wait();
+    optim::weighed_mean(me.comm, beside, strategy.share_of_model(me)).wait();
     axpy(me.x, 1.f, beside);
   }
   if (!buffers_.own) return;

@@ -80,6 +80,7 @@ class Centered : public Strategy, public WithServer {
   Centered(const Options& o, int world, int64_t kept = 0) : turns_(o, world, kept) {}
   void start(Worker& me) override { turns_.start(me, hub_of(me), column()); }
   void settle(Worker& me) override { turns_.settle(me); }
+  double share_of_model(const Worker&) const override { return 0; }  // lr has been weighed (Model::kCenter)
   void write_model(Worker& me, const Tensor& y) override { turns_.write_model(me, y); }
   void serve(comm::Communicator& hub, Served& kept) override { turns_.serve(hub, column(), kept); }
   void visit(Archive& a) override { turns_.visit(a); }

@@ -20,6 +20,7 @@ class ExactAverage final : public Strategy, public InRounds {
   void visit(Archive& a) override { inner_->visit(a); }
   Shared shared() override { return shared_states(*inner_); }
   Tensor contribution(Worker& me) override { return inner_->contribution(me); }
+  double share_of_model(const Worker& me) const override { return inner_->share_of_model(me); }
   void write_model(Worker& me, const Tensor& y) override { inner_->write_model(me, y); }
 
   Tensor iterate(Worker& me, int64_t k) override {

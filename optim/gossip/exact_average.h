@@ -13,6 +13,7 @@ class Gossiping : public Strategy {
   // All workers go on from the mean of their models and of what is on its way between them.
   // Collective, after settle().
   virtual void average(Worker&) = 0;
+  double share_of_model(const Worker&) const override { return 0; }  // lr has been weighed (Model::kGossip)
 };
 
 // One whose workers gossip what lies in Worker::x.

@@ -3,6 +3,7 @@
 
 #include "comm/communicator/coding.h"
 #include "engine/vectors/mixing.h"
+#include "optim/consensus.h"
 #include "optim/gossip/gossip.h"
 
 namespace skein::optim {
@@ -13,11 +14,7 @@ bool has_buffers(const Worker& me) { return me.buffers && me.buffers.size() > 0;
 
 }  // namespace
 
-comm::Pending mean_of(Worker& me, const Tensor& x) {
-  if (me.weight == 0) return me.comm.mean(x);
-  scale(x, me.weight);
-  return me.comm.all_reduce(x);
-}
+comm::Pending mean_of(Worker& me, const Tensor& x) { return weighed_mean(me.comm, x, me.weight); }
 
 // ---- one mean ---------------------------------------------------------------------------------------------
 Average::Average(const Options& o) : codec_(codec_of(o)) {}
