@@ -41,6 +41,10 @@ const CommunicatorOptions& Communicator::options() const { return state_->group.
 double Communicator::set_deadline(double seconds) {
   return std::exchange(state_->group.options.deadline, seconds);
 }
+DType Communicator::set_wire(DType wire) {
+  CHECK(wire == kF32 || wire == kBF16, wire);
+  return std::exchange(state_->group.options.wire, wire);
+}
 Transport& Communicator::transport() const { return state_->group.transport; }
 Membership& Communicator::membership() const { return transport().mailbox().membership(); }
 Allocator& Communicator::allocator() const { return transport().memory().allocator(); }

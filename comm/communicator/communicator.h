@@ -53,6 +53,9 @@ class Communicator {
   const CommunicatorOptions& options() const;
   // The deadline of later waits; returns the one before. Patience (patience.h) sets it for a scope.
   double set_deadline(double seconds);
+  // The type in which f32 payloads travel from here on; returns the one before. Unrounded (unrounded.h) sets
+  // it for a scope.
+  DType set_wire(DType);
   Transport& transport() const;
   Membership& membership() const;
   // Tensors made from here are visible to peers of the same host, if the transport shares memory.

@@ -7,6 +7,7 @@
 
 #include "comm/communicator/notices.h"
 #include "comm/communicator/patience.h"
+#include "comm/communicator/unrounded.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::optim {
@@ -169,6 +170,7 @@ void Center::read(const Tensor& all, int64_t& version) const {
 void Center::pull(const Request& r) {
   CHECK(theta_, "a pull before there is a center");
   go_to_position();
+  const comm::Unrounded exactly(*comm_);
   comm_->push(r.worker, kFromCenter, r.sequence, 1, all_);
   comm_->push(r.worker, kStateFromCenter, r.sequence, 1,
               Tensor::of<int64_t>({2}, {version_, log_.position()}));

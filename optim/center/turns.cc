@@ -3,12 +3,23 @@
 
 #include <utility>
 
+#include "comm/communicator/unrounded.h"
 #include "comm/communicator/words.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::optim {
 
 using namespace center;
+
+namespace {
+
+// A narrow wire would leave worker 0, which has the original, with other bits than the others.
+void broadcast_state(comm::Communicator& comm, const Tensor& x) {
+  const comm::Unrounded exactly(comm);
+  comm.broadcast(x, 0);
+}
+
+}  // namespace
 
 Tensor beside(const Tensor& like, const Tensor& x) {
   const Tensor y = x.device() == like.device() ? x : x.to(like.device());
@@ -41,7 +52,7 @@ void Turns::start(Worker& me, comm::Communicator& hub, const Center::Column& col
   if (!inbox_)
     inbox_ = std::make_unique<comm::InboxClient>(comm::Invitation::read(invitation_), comm_->options().key,
                                                  worker_);
-  me.comm.broadcast(me.x, 0);
+  broadcast_state(me.comm, me.x);
   if (!keeps()) saw(me.x.clone(), 0);
   if (first_) {
     settled_.all = Tensor::zeros({(1 + kept_) * me.x.size()});
@@ -95,6 +106,7 @@ void Turns::pull() {
 
 // A server that has lived on has a later one.
 void Turns::put() {
+  const comm::Unrounded exactly(*comm_);
   comm_->push(server_, kToCenter, inbox_->coming(), 1, settled_.all);
   comm_->push(server_, kStateToCenter, inbox_->coming(), 1,
               Tensor::of<int64_t>({2}, {settled_.version, settled_.log}));
@@ -134,7 +146,7 @@ void Turns::visit(Archive& a) {
 
 void Turns::write_model(Worker& me, const Tensor& y) {
   if (first_) copy(y, beside(y, settled_center()));
-  me.comm.broadcast(y, 0);
+  broadcast_state(me.comm, y);
   const Tensor version = Tensor::of<int64_t>({1}, {settled_.version});
   me.comm.broadcast(version, 0);
   if (!keeps()) saw(y.clone(), version.data<int64_t>()[0]);

@@ -76,6 +76,29 @@ TEST_F(Recorded, ResumedAtAMeetingEqualsUninterrupted) {
     }
 }
 
+// Only what they give each other in turns is rounded.
+TEST_F(Recorded, ResumedOnANarrowWireEqualsUninterrupted) {
+  std::vector<std::pair<std::string, optim::Options>> all;
+  for (const std::string& row : kServerRows) all.emplace_back(row, optim::Options());
+  all.emplace_back("downpour", options({{"server-rule", "delayed-nesterov"}}));
+  for (const auto& [row, o] : all)
+    for (bool dedicated : {false, true}) {
+      const auto with_order = [&, o = o](const char* how) {
+        optim::Options all = o;
+        all.set(how, folder_ / "order");
+        return all;
+      };
+      std::vector<optim::Snapshot> whole(3), part(3), parts(3);
+      const Ending once =
+          run(p_, row, with_order("record"), 3, dedicated, {0, 5, 12}, nullptr, &whole, kBF16);
+      run(p_, row, with_order("replay"), 3, dedicated, {0, 5}, nullptr, &part, kBF16);
+      const Ending again = run(p_, row, with_order("replay"), 3, !dedicated, {5, 12}, &part, &parts, kBF16);
+      EXPECT_EQ(again, once) << row;
+      EXPECT_TRUE(parts == whole) << row;
+      for (const auto& theta : once.theta) EXPECT_EQ(theta, once.theta[0]) << row;
+    }
+}
+
 TEST_F(Recorded, ARecordingGoesOnFromACheckpoint) {
   std::vector<optim::Snapshot> part(3);
   run(p_, "gem", with("record"), 3, false, {0, 5}, nullptr, &part);

@@ -41,14 +41,14 @@ struct Ending {
 
 // f(worker's trainee) on a thread each, with the server inline or, as one thread more, dedicated.
 inline void with_servers(const Problem& p, const std::string& algorithm, optim::Options o, int n,
-                         bool dedicated, const std::function<void(Trainee&, int)>& f) {
+                         bool dedicated, const std::function<void(Trainee&, int)>& f, DType wire = kF32) {
   o.set("servers", dedicated ? "dedicated" : "inline");
   auto world = comm::local_world(n + dedicated);
   std::vector<int> workers;
   for (int r = 0; r < n; ++r) workers.push_back(r);
   comm::on_threads(n + dedicated, [&](int r) {
     {
-      comm::Communicator all(*world[size_t(r)], {.deadline = 20});
+      comm::Communicator all(*world[size_t(r)], {.deadline = 20, .wire = wire});
       optim::Served kept;
       if (r == n) return optim::with_server(*optim::make_strategy(algorithm, o, n)).serve(all, kept);
       const auto group = all.group(workers);
@@ -63,9 +63,9 @@ inline void with_servers(const Problem& p, const std::string& algorithm, optim::
 inline Ending run(const Problem& p, const std::string& algorithm, const optim::Options& o, int n,
                   bool dedicated, std::vector<int64_t> meetings,
                   std::vector<optim::Snapshot>* resume = nullptr,
-                  std::vector<optim::Snapshot>* states = nullptr) {
+                  std::vector<optim::Snapshot>* states = nullptr, DType wire = kF32) {
   Ending end{std::vector<std::vector<float>>(size_t(n)), std::vector<std::vector<float>>(size_t(n))};
-  with_servers(p, algorithm, o, n, dedicated, [&](Trainee& t, int r) {
+  const auto work = [&](Trainee& t, int r) {
     if (resume) (*resume)[size_t(r)].restore([&](Archive& a) { t.visit(a); });
     t.worker.comm.barrier();
     int64_t k = meetings.front();
@@ -78,7 +78,8 @@ inline Ending run(const Problem& p, const std::string& algorithm, const optim::O
     t.strategy->write_model(t.worker, y);
     end.x[size_t(r)] = values(t.x), end.theta[size_t(r)] = values(y);
     t.worker.comm.barrier();
-  });
+  };
+  with_servers(p, algorithm, o, n, dedicated, work, wire);
   return end;
 }
 

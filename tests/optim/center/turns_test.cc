@@ -217,6 +217,31 @@ TEST(Turn, ThatIsLostForBeingLateIsSaidOnce) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
+// Also what is kept with it, the momentum of its rule and the sum of commits.
+TEST(Turn, ACenterThatIsPulledAndPutBackIsTheSameBitsOnANarrowWire) {
+  std::vector<std::vector<float>> theta(2);
+  in_local_world(2,
+                 [&](comm::Communicator& c) {
+                   Trainee t({.noise = 1, .start_spread = 0.3f}, "downpour",
+                             options({{"server-rule", "delayed-nesterov"}}), c);
+                   for (int64_t k = 0; k < 5; ++k) t.step(k);
+                   t.strategy->settle(t.worker);
+                   const Tensor y(t.x.shape());
+                   t.strategy->write_model(t.worker, y);
+                   theta[size_t(c.rank())] = values(y);
+                   optim::Snapshot before, after;
+                   const auto walk = [&](Archive& a) { t.visit(a); };
+                   before.take(walk), before.restore(walk);
+                   t.strategy->settle(t.worker);
+                   after.take(walk);
+                   EXPECT_EQ(after, before) << c.rank();
+                 },
+                 {.deadline = 20, .wire = kBF16});
+  EXPECT_EQ(theta[0], theta[1]);
+  const auto rounded = [](float v) { return float(bf16(v)) == v; };
+  EXPECT_FALSE(std::all_of(theta[0].begin(), theta[0].end(), rounded));
+}
+
 // What a process does that was started again without the others' knowledge.
 TEST(Turn, AWorkerMayJoinAtAnyTime) {
   arrived = 0;
