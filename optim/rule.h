@@ -19,10 +19,12 @@ class Rule {
   // x <- x - lr * u(g), u evaluated with weight decay at `at`, the point where g was taken. `at` may be x.
   virtual void step(const Tensor& x, const Tensor& g, const Tensor& at, Scalar lr) = 0;
   void step(const Tensor& x, const Tensor& g, Scalar lr) { step(x, g, x, lr); }
-  // Its weight decay, of elements [0, elements), for algorithms that have a momentum of their own.
+  // Its weight decay, for algorithms that have a momentum of their own: of elements [0, elements) or, if
+  // there are segments, of what they say.
   struct Decay {
     float rate = 0;
     int64_t elements = 0;
+    const Segments* segments = nullptr;  // the rule's own
   };
   virtual Decay decay() const { return {}; }
   // A flag in device memory: step() does nothing where it is 0. Null: it always does.

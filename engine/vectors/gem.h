@@ -11,7 +11,8 @@ namespace skein {
 // All vectors have the same size and device. They are f32, except that u may be of any floating type: it is
 // rounded as it is written, x is not. theta is only read; u may not be theta. `pi` is written if given. `on`
 // is a flag in the device's memory (engine/vectors/loss_scale.h) or null. If it is 0, g is ignored: m stays,
-// u <- 0, pi <- 0, s <- theta and x <- theta.
+// u <- 0, pi <- 0, s <- theta and x <- theta. With segments each takes its own part of decay, and `decayed`
+// is not read.
 // Large class: the arguments of one function, by name.
 struct GemArgs {
   Tensor x, m, s, u, pi;
@@ -21,6 +22,7 @@ struct GemArgs {
   float least = 0, most = 5;
   bool at_theta = false;
   const float* on = nullptr;
+  const Segments* segments = nullptr;  // their rates are not read
 };
 void gem_update(const GemArgs&);
 

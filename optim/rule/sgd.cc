@@ -36,10 +36,10 @@ class Sgd final : public Rule {
                 .decayed = o_.weight_decay == 0 ? 0 : o_.decayed,
                 .nesterov = o_.nesterov,
                 .on = o_.on,
-                .segments = o_.segments.all().empty() ? nullptr : &o_.segments});
+                .segments = segments()});
   }
 
-  Decay decay() const override { return {o_.weight_decay, o_.decayed}; }
+  Decay decay() const override { return {o_.weight_decay, o_.decayed, segments()}; }
   const float* on() const override { return o_.on; }
 
   void reset() override {
@@ -51,6 +51,7 @@ class Sgd final : public Rule {
   }
 
  private:
+  const Segments* segments() const { return o_.segments.all().empty() ? nullptr : &o_.segments; }
   const SgdOptions o_;
   const int64_t size_;
   Tensor v_;  // empty without momentum

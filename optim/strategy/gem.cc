@@ -38,6 +38,7 @@ class GradientEnergyMatching final : public Centered {
     const Tensor loss = me.gradient();
     if (me.share == 0) return loss;
     const Tensor u = turns_.blank(me.x);  // written where, and in the type, it is sent
+    const Rule::Decay decay = me.rule.decay();
     const comm::Message theta = turns_.open();
     gem_update({.x = me.x,
                 .m = m_,
@@ -49,10 +50,11 @@ class GradientEnergyMatching final : public Centered {
                 .lr = me.lr,
                 .mu = mu_,
                 .kappa = kappa_,
-                .decay = me.rule.decay().rate,
-                .decayed = me.rule.decay().elements,
+                .decay = decay.rate,
+                .decayed = decay.elements,
                 .at_theta = at_theta_,
-                .on = me.rule.on()});
+                .on = me.rule.on(),
+                .segments = decay.segments});
     turns_.saw(s_, int64_t(theta.weight));
     turns_.commit(u);  // u = pi d
     turns_.saw(s_, int64_t(theta.weight) + 1, u);

@@ -60,7 +60,8 @@ class QuasiGlobal final : public GossipingX {
                 .lr = me.lr / gain(me),
                 .decay = decay.rate,
                 .decayed = decay.elements,
-                .on = me.rule.on()});
+                .on = me.rule.on(),
+                .segments = decay.segments});
   }
 
   const double mu_;

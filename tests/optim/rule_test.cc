@@ -215,6 +215,27 @@ TEST(EveryRule, ResumesBitForBitUnderEveryAlgorithm) {
   }
 }
 
+// As a program hands out its parameters: a matrix, its bias, the next matrix. The gradient is zero.
+TEST(Rules, AlgorithmsWithMomentaOfTheirOwnDecayTheSegmentsThatDecay) {
+  const std::vector<Segments::Segment> all = {
+      {.begin = 0, .end = 64, .rows = 8, .columns = 8, .decay = 1},
+      {.begin = 64, .end = 128, .columns = 50},
+      {.begin = 128, .end = 192, .rows = 4, .columns = 16, .decay = 1}};
+  for (const char* row : {"qg-dsgdm", "gem"})
+    in_local_world(1, [&](comm::Communicator& c) {
+      const Tensor x({192}), g = Tensor::zeros({192});
+      fill(x, 1.f);
+      const auto rule =
+          optim::make_rule("sgd", {}, {.like = x, .segments = {all, kCpu}, .weight_decay = 0.25f});
+      const auto strategy = optim::make_strategy(row, {}, 1);
+      optim::Worker me{x, g, {}, *rule, 0.5, c, 1, [](const optim::Slices&) { return Tensor::zeros({1}); }};
+      strategy->start(me);
+      strategy->iterate(me, 0);
+      for (int64_t i = 0; i < x.size(); ++i)
+        ASSERT_EQ(x.data<float>()[i], i / 64 == 1 ? 1.f : 1 - 0.5f * 0.25f) << row << ' ' << i;
+    });
+}
+
 TEST(Rules, AMistypedNameIsToldItsNearest) {
   const std::string m = testing::message_of<BadOption>([] { optim::rule_row("adamv"); });
   EXPECT_NE(m.find("--optimizer adamv"), std::string::npos) << m;

@@ -1,6 +1,7 @@
 // The passes of GEM: by packets as by elements, in every type, and as SGD where that is what they are.
 #include "engine/vectors/gem.h"
 
+#include "engine/vectors/segments.h"
 #include "tests/support/packet_shapes.h"
 
 namespace skein {
@@ -39,6 +40,31 @@ TEST_P(GemPasses, GemIsTheSameByPacketsAndByElements) {
     results.push_back(t);
   }
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
+}
+
+TEST_P(GemPasses, GemDecaysTheSegmentsThatDecay) {
+  const int64_t n = 192, front = 128;
+  const Segments segments({{.end = front, .columns = front, .decay = 1}, {.begin = front, .end = n}},
+                          GetParam());
+  std::vector<std::vector<Tensor>> results;
+  for (const bool by_segments : {false, true}) {
+    std::vector<Tensor> t;
+    for (uint64_t s = 0; s < 6; ++s) t.push_back(random_uniform({n}, s + 1).to(GetParam()));
+    gem_update({.x = t[0],
+                .m = t[1],
+                .s = t[2],
+                .u = t[3],
+                .pi = {},
+                .g = t[4],
+                .theta = t[5],
+                .lr = 0.1f,
+                .mu = 0.9f,
+                .decay = 0.25f,
+                .decayed = by_segments ? 0 : front,
+                .segments = by_segments ? &segments : nullptr});
+    results.push_back(t);
+  }
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
 }
 
 // u is rounded once as it is written, and the rest of the pass does not use the rounded value.
