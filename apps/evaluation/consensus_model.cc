@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "apps/config/algorithm_values.h"
+#include "comm/communicator/unrounded.h"
 #include "engine/vectors/vec.h"
 #include "optim/consensus.h"
 #include "optim/gossip/gossip.h"
@@ -43,6 +44,7 @@ ConsensusModel::ConsensusModel(const Config& c, const Setup& s, const nn::Flat& 
     recompute(c, s);
     optim::consensus(me.comm, me.buffers.clone(), me.buffers);
   } else if (c.algorithm != "allreduce" && policy == optim::BufferPolicy::kLocal) {
+    const comm::Unrounded exactly(me.comm);  // worker 0 would have other bits than the others
     me.comm.broadcast(me.buffers, 0);
   } else {
     optim::consensus(me.comm, mine, me.buffers);

@@ -6,6 +6,7 @@
 #include "apps/config/algorithm_values.h"
 #include "apps/embed/calls.h"
 #include "apps/embed/job/job_worker.h"
+#include "comm/communicator/unrounded.h"
 #include "comm/membership/council.h"
 
 namespace skein::apps {
@@ -112,8 +113,11 @@ void JobWorker::begin() {
   together(all, [&] {  // a worker with other options would leave the others waiting
     if (mine != first) throw BadOption("worker 0 makes " + first + "; this worker makes " + mine);
   });
-  all.broadcast(vectors_.x, 0);
-  if (vectors_.buffers && vectors_.buffers.size() > 0) all.broadcast(vectors_.buffers, 0);
+  {
+    const comm::Unrounded exactly(all);  // worker 0 would have other bits than the others
+    all.broadcast(vectors_.x, 0);
+    if (vectors_.buffers && vectors_.buffers.size() > 0) all.broadcast(vectors_.buffers, 0);
+  }
   worker_ = std::make_unique<VectorWorker>(vectors_, all, w, job_->council());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "comm/communicator/unrounded.h"
 #include "tests/support/files.h"
 #include "tests/support/testing.h"
 #include "tests/support/world.h"
@@ -74,6 +75,22 @@ TEST(Push, OverABf16WireComesBackAsF32RoundedOnce) {
                    EXPECT_EQ(m.payload.dtype(), kF32);
                    EXPECT_EQ(m.payload.data<float>()[0], float(bf16(0.7f * (1.f / 3))));
                    EXPECT_EQ(c.meter().traffic().bytes, 4);  // two elements of two bytes
+                 },
+                 {.deadline = 20, .wire = kBF16});
+}
+
+TEST(Unrounded, GivesAllRanksTheBitsOfOne) {
+  in_local_world(3,
+                 [](Communicator& c) {
+                   const float third = 1.f / 3;
+                   const Tensor x = Tensor::of<float>({1}, {c.rank() == 1 ? third : 0});
+                   {
+                     const Unrounded exactly(c);
+                     c.broadcast(x, 1);
+                   }
+                   EXPECT_EQ(*x.data<float>(), third);
+                   c.broadcast(x, 1);  // the wire is narrow again
+                   EXPECT_EQ(*x.data<float>(), c.rank() == 1 ? third : float(bf16(third)));
                  },
                  {.deadline = 20, .wire = kBF16});
 }
