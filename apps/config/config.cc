@@ -126,6 +126,7 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
   const Origin earlier = c.origin(flag.name);
   check_choice(flag, said, from.place);
   Config next = c;
+  std::string own = said;  // as a file or another start of the command may say it, too: 0.95 for .95
   switch (flag.kind) {
     case Flag::kWord:
       if (!is_utf8(said))
@@ -136,23 +137,26 @@ void assign(Config& c, const Flag& flag, const std::string& given, const Origin&
     case Flag::kCount: {
       const Count n = parse_count(flag, said, from.place);
       if (auto* f = std::get_if<Count Config::*>(&flag.field)) next.*(*f) = n;
+      own = std::to_string(n);
       break;
     }
     case Flag::kReal: {
       const Real r = parse_real(flag, said, from.place);
       if (auto* f = std::get_if<Real Config::*>(&flag.field)) next.*(*f) = r;
+      own = fmt::format("{}", r);
       break;
     }
     case Flag::kSwitch: {
       const Switch s = parse_switch(said, from.place);
       if (auto* f = std::get_if<Switch Config::*>(&flag.field)) next.*(*f) = s;
+      own = s ? "true" : "false";
       break;
     }
     case Flag::kBatch:
       next.*std::get<Batch Config::*>(flag.field) = BatchSize::parse(said, from.place);
       break;
   }
-  if (flag.of_algorithm()) next.of_algorithm[flag.name] = said;
+  if (flag.of_algorithm()) next.of_algorithm[flag.name] = own;
   const std::string now = value_of(next, flag);
   if (flag.fixed_on_resume && earlier.source == Source::kResumed &&
       what_binds(flag, now) != what_binds(flag, before))

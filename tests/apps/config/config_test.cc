@@ -43,6 +43,14 @@ TEST_F(ConfigTest, CheckpointsComeByEpochsOrSteps) {
   EXPECT_EQ(every("2 epochs").epochs, 2);
 }
 
+TEST_F(ConfigTest, NumbersAreTheSameHoweverTheyAreWritten) {
+  const auto written = [](const std::vector<std::string>& words) { return to_toml(parse(words).config); };
+  EXPECT_EQ(written({"--algorithm", "diloco", "--workers", "2", "--tau", "016", "--outer-lr", ".70"}),
+            written({"--algorithm", "diloco", "--workers", "2", "--tau", "16", "--outer-lr", "7e-1"}));
+  EXPECT_EQ(written({"--optimizer", "adamw", "--epsilon", "1e-8"}),
+            written({"--optimizer", "adamw", "--epsilon", "0.00000001"}));
+}
+
 TEST_F(ConfigTest, TextIsUtf8BecauseAFileIsToSayIt) {
   EXPECT_EQ(refusal({"--output", "caf\xc3\xa9"}), "");
   EXPECT_SAYS(refusal({"--output", "caf\xe9"}), "--output: 'caf\xe9' is not UTF-8");
