@@ -16,12 +16,20 @@ class Uphill {
   void take(F f) const {
     copy(statistics_, buffers_);
     ascent_.up(g_);
-    f();
-    ascent_.down();
-    copy(buffers_, statistics_);
+    try {
+      f();
+    } catch (...) {
+      back();
+      throw;
+    }
+    back();
   }
 
  private:
+  void back() const {
+    ascent_.down();
+    copy(buffers_, statistics_);
+  }
   const Ascent ascent_;
   const Tensor g_, buffers_, statistics_;
 };

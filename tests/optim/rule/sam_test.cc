@@ -1,4 +1,5 @@
 // Sharpness-aware minimization: where the gradient is taken.
+#include "optim/uphill.h"
 #include "tests/support/trainee.h"
 
 namespace skein {
@@ -33,6 +34,20 @@ TEST(Ascent, StaysWhereTheGradientIsZero) {
   const Ascent ascent(x, 0.05f);
   ascent.up(Tensor::zeros({1000}));
   EXPECT_EQ(0, std::memcmp(x.raw(), before.raw(), size_t(x.bytes())));
+}
+
+TEST(Uphill, ComesBackFromAGradientThatFails) {
+  const Tensor x = random(0), g = random(1), buffers = random(2);
+  const Tensor x_before = x.clone(), buffers_before = buffers.clone();
+  const optim::Uphill uphill(x, g, buffers, 0.05f);
+  const auto fail = [&] {
+    EXPECT_NE(0, std::memcmp(x.raw(), x_before.raw(), size_t(x.bytes())));
+    fill(buffers, 1.f);
+    throw BadFile("no gradient");
+  };
+  EXPECT_THROW(uphill.take(fail), BadFile);
+  EXPECT_EQ(0, std::memcmp(x.raw(), x_before.raw(), size_t(x.bytes())));
+  EXPECT_EQ(0, std::memcmp(buffers.raw(), buffers_before.raw(), size_t(x.bytes())));
 }
 
 // The problem's gradient is c (x - a): a step is -lr c (x + rho g / |g| - a).
