@@ -196,6 +196,7 @@ void VectorWorker::hide_model() {
 }
 
 void VectorWorker::settle() {
+  demand(!state_->own_x, "hide_model() comes before a checkpoint");
   state_->between_steps([this] { state_->strategy->settle(state_->me); });
 }
 

@@ -66,8 +66,8 @@ class VectorWorker {
   int64_t steps() const;  // that were taken
 
   // Between show_model() and hide_model() the parameters hold the algorithm's model, with the same bits on
-  // all workers, and no step may be taken. show_model() is collective and costs a copy of the parameters
-  // while it lasts.
+  // all workers, and no step may be taken, nor a checkpoint. show_model() is collective and costs a copy of
+  // the parameters while it lasts.
   void show_model();
   void hide_model();
   // visit() walks everything that the next step reads, to save or load it between two steps. settle() must be

@@ -100,6 +100,7 @@ TEST(VectorWorker, HidesTheModelAgain) {
     const std::vector<float> own = b.x;
     b.worker.show_model();
     EXPECT_NE(b.x, own);
+    EXPECT_THROW(b.worker.settle(), Error);  // a checkpoint would have the model in x's place
     b.worker.hide_model();
     EXPECT_EQ(b.x, own);
     EXPECT_EQ(b.worker.steps(), 2);
