@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 
+#include "apps/base/environment.h"
 #include "apps/base/printable.h"
 #include "apps/launch/crew/hosts.h"
 #include "apps/launch/crew/processes.h"
@@ -118,7 +119,8 @@ int run_job(const JobOptions& o, char** argv, const Work& work) {
   if (seat.told && threads && seat.world > 1)
     throw BadOption(
         text("--transport local: those of ", seat.said, " are processes; use auto, shared, tcp or ucx"));
-  if (seat.told && seat.by != Seat::kVariables && o.hosts_said)
+  // What our own launcher starts has the same words, and a key.
+  if (seat.told && o.hosts_said && !variable("SKEIN_KEY_FD"))
     throw BadOption(text("--hosts ", o.hosts, ": the environment says ", seat.said,
                          ", so the workers are started already; leave --hosts out"));
   if (!o.join.empty() || (seat.told && seat.world > 1)) return work_as_rank(o, seat, work);

@@ -101,6 +101,7 @@ TEST_F(Hosts, RefuseContradictions) {
   expect_has(refused("$GOSSIP --hosts a,b --transport local"), "--transport local");
   expect_has(refused("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 $GOSSIP --hosts a,b"),
              "leave --hosts out");
+  expect_has(refused("RANK=0 WORLD_SIZE=1 $GOSSIP --hosts a,b"), "leave --hosts out");
 }
 
 TEST_F(Hosts, AllStopOnCtrlC) {
