@@ -18,7 +18,7 @@ void Output::hear(Ward& w, comm::Fd& from, std::string& line, bool is_error) {
   ssize_t n;
   while ((n = read(from.get(), buffer, sizeof buffer)) > 0) line.append(buffer, size_t(n));
   if (n == 0) from = {};
-  if (!from && !line.empty() && line.back() != '\n' && !w.plain) line += '\n';
+  if (!from && !line.empty() && line.back() != '\n' && (is_error || !w.plain)) line += '\n';
   for (size_t end; (is_error || !w.plain) && (end = line.find('\n')) != std::string::npos;) {
     const std::string one = line.substr(0, end + 1);
     line.erase(0, end + 1);
