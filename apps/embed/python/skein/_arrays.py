@@ -101,7 +101,7 @@ def place_of(array):
 def copy_into(to, array):
     """Copies between contiguous arrays of one shape. `array` supports the buffer protocol or __array__, or lies on a GPU."""
     if not is_float32(array):
-        raise BadOption(f"float32 is wanted, not {array.dtype}")
+        raise BadOption(f"float32 is wanted, not {getattr(array, 'dtype', 'another type')}")
     index = device_of(array)[0]
     if index is not None or device_of(to)[0] is not None:
         return _copy_on_gpu(to, array if index is None else exported(array))
