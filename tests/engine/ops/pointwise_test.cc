@@ -125,6 +125,16 @@ TEST_P(Pointwise, ReluKeepsNaNs) {
   }
 }
 
+TEST_P(Pointwise, TheLargerAndTheSmallerKeepNaNsOfEither) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor a = Tensor::of<float>({3}, {nan, 1, 1}).to(GetParam()),
+               b = Tensor::of<float>({3}, {1, nan, 2}).to(GetParam());
+  for (const auto& [y, third] : {std::pair(values(maximum(a, b)), 2.), {values(minimum(a, b)), 1.}}) {
+    EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]));
+    EXPECT_EQ(y[2], third);
+  }
+}
+
 TEST_P(Pointwise, EveryRowIn16BitsIsTheFloatResultRounded) {
   for (const DType t : {kBF16, kF16})
     for (const Row& row : kRows) {
