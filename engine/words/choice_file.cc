@@ -18,11 +18,6 @@ namespace fs = std::filesystem;
 constexpr const char* kFirstLine = "skein choices 1";
 constexpr int64_t kMostBytes = 1 << 24;  // far more than there are shapes
 
-// Choices that this process made win over those of other processes.
-void add(std::map<std::string, std::string>& to, const std::map<std::string, std::string>& more) {
-  to.insert(more.begin(), more.end());
-}
-
 // While it lives no other process is between reading a file of this folder and writing it. If the folder
 // cannot be locked (some network file systems), one of two choices made at the same moment may be lost.
 class LockedFolder {
@@ -54,12 +49,13 @@ void ChoiceFile::keep(const std::string& key, const std::string& value) {
   CHECK(key.find_first_of("\t\n") == std::string::npos && value.find_first_of("\t\n") == std::string::npos,
         key, value);
   const std::lock_guard lock(mutex_);
-  choices_[key] = value;
+  choices_[key] = made_[key] = value;
   if (path_.empty()) return;
   std::error_code none;
   fs::create_directories(fs::path(path_).parent_path(), none);
   const LockedFolder only_me(fs::path(path_).parent_path());
-  add(choices_, read());
+  for (const auto& [k, v] : read())
+    if (!made_.contains(k)) choices_[k] = v;
   write();
 }
 

@@ -27,7 +27,7 @@ class ChoiceFile {
   void write() const noexcept;
   const std::string path_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::string> choices_;
+  std::map<std::string, std::string> choices_, made_;  // made_: by this process, which win over others
 };
 
 }  // namespace skein

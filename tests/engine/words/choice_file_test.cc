@@ -55,6 +55,14 @@ TEST_F(ChoiceFileTest, TwoProcessesAddToOneFile) {
   EXPECT_EQ(a.find("of b"), "2");  // read when keeping
 }
 
+TEST_F(ChoiceFileTest, AChoiceThatAnotherProcessReplacedStaysReplaced) {
+  ChoiceFile(path_).keep("shape", "old");
+  ChoiceFile a(path_), b(path_);
+  b.keep("shape", "new");
+  a.keep("of a", "1");
+  EXPECT_EQ(ChoiceFile(path_).find("shape"), "new");
+}
+
 TEST_F(ChoiceFileTest, ManyAtOnceLeaveAllTheyKept) {
   std::vector<std::thread> writers;
   for (int t = 0; t < 4; ++t)
