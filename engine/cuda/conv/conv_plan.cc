@@ -211,7 +211,8 @@ std::optional<ConvPlan> PlanCache::make(const ConvProblem& k, const PlanWish& wi
   }
   if (found.empty()) return {};
   const std::optional<size_t> chosen = pick(found);
-  choices_.keep(key, chosen ? found[*chosen].choice : kNone);
+  // What was not measured may have failed for want of memory, and another process may have it.
+  if (chosen || measured) choices_.keep(key, chosen ? found[*chosen].choice : kNone);
   if (!chosen) return {};
   return std::move(found[*chosen]);
 }
