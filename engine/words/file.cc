@@ -41,8 +41,13 @@ const char* advice(int error) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int error) {
+  throw FileError(text(path, ": cannot ", what, ": ", std::strerror(error), advice(error)), error);
+}
+
+// What is read is not chosen by an --output.
+[[noreturn]] void refuse_to_read(const std::string& path, const char* what, int error) {
   const char* why = error == ESPIPE ? "it is a pipe, a socket or a device" : std::strerror(error);
-  throw FileError(text(path, ": cannot ", what, ": ", why, advice(error)), error);
+  throw FileError(text(path, ": cannot ", what, ": ", why, error == EIO ? advice(error) : ""), error);
 }
 
 [[noreturn]] void refuse_size(const std::string& path, int64_t most) {
@@ -175,7 +180,7 @@ int open_to_read(const std::string& path) {
 }
 
 FileReader::FileReader(const std::string& path) : path_(path), fd_(open_to_read(path)) {
-  if (fd_ < 0) refuse(path, "open this file", errno);
+  if (fd_ < 0) refuse_to_read(path, "open this file", errno);
   struct stat what {};
   if (::fstat(fd_, &what) != 0) return;
   size_ = what.st_size;
@@ -189,7 +194,7 @@ size_t FileReader::read(void* to, size_t bytes) {
   while (done < bytes) {
     const ssize_t n = ::read(fd_, static_cast<char*>(to) + done, bytes - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse(path_, "read", errno);
+    if (n < 0) refuse_to_read(path_, "read", errno);
     if (n == 0) break;
     done += size_t(n);
   }
@@ -233,6 +238,7 @@ void make_directory(const std::string& path) {
 
 void sync_directory(const std::string& path) {
   const Descriptor dir{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (dir.fd < 0 && errno == EACCES) return;  // what may be written but not read cannot be flushed
   if (dir.fd < 0) refuse(path, "open this directory", errno);
   // Some network file systems cannot flush a directory and return EINVAL; they write names through.
   if (::fsync(dir.fd) != 0 && errno != EINVAL) refuse(path, "flush this directory to the disk", errno);
