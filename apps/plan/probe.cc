@@ -186,16 +186,17 @@ void agree(const std::vector<comm::Rank>& some, const Member& me,
   }
 }
 
-// The fronts whose steps take about as long as the slowest one's: the others wait in the ring for slower
-// neighbors, and the time of that is not the processor's.
+// The fronts but those whose steps take less than half as long as the slowest one's: these wait in the ring
+// for slower neighbors, and the time of that is not the processor's. Smaller differences vanish in the step
+// for which a message may travel, and workers that share processors always differ.
 std::vector<comm::Rank> slow_fronts(const Probed& p, const Member& me, double step) {
-  constexpr double kAboutAsLong = 0.8;
+  constexpr double kWaiting = 0.5;
   const auto steps = comm::gather_numbers(me.comm, {step});
   double slowest = 0;
   for (const comm::Rank front : p.fronts) slowest = std::max(slowest, steps[size_t(front)][0]);
   std::vector<comm::Rank> slow;
   for (const comm::Rank front : p.fronts)
-    if (steps[size_t(front)][0] >= kAboutAsLong * slowest) slow.push_back(front);
+    if (steps[size_t(front)][0] >= kWaiting * slowest) slow.push_back(front);
   return slow;
 }
 
