@@ -11,6 +11,11 @@ using namespace testing;
 class GemPasses : public OnDevice {};
 INSTANTIATE_TEST_SUITE_P(Devices, GemPasses, kDevices, device_name);
 
+GemArgs args_of(const std::vector<Tensor>& t) {
+  return {
+      .x = t[0], .m = t[1], .s = t[2], .u = t[3], .pi = {}, .g = t[4], .theta = t[5], .lr = 0.1f, .mu = 0.9f};
+}
+
 // vec.h has no clamping, so GEM is tested by comparing packets with elements, and at its limits by algebra.
 TEST_P(GemPasses, GemIsTheSameByPacketsAndByElements) {
   const int64_t n = 1027;
@@ -23,20 +28,9 @@ TEST_P(GemPasses, GemIsTheSameByPacketsAndByElements) {
         copy(all.view({n}, at), random_uniform({n}, s + 1));
         return all.to(GetParam()).view({n}, at);
       }());
-    gem_update({.x = t[0],
-                .m = t[1],
-                .s = t[2],
-                .u = t[3],
-                .pi = {},
-                .g = t[4],
-                .theta = t[5],
-                .lr = 0.1f,
-                .mu = 0.9f,
-                .kappa = 1.f,
-                .decay = 0.01f,
-                .decayed = n / 2,
-                .least = 0,
-                .most = 5});
+    GemArgs a = args_of(t);
+    a.kappa = 1.f, a.decay = 0.01f, a.decayed = n / 2, a.least = 0, a.most = 5;
+    gem_update(a);
     results.push_back(t);
   }
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
@@ -50,18 +44,9 @@ TEST_P(GemPasses, GemDecaysTheSegmentsThatDecay) {
   for (const bool by_segments : {false, true}) {
     std::vector<Tensor> t;
     for (uint64_t s = 0; s < 6; ++s) t.push_back(random_uniform({n}, s + 1).to(GetParam()));
-    gem_update({.x = t[0],
-                .m = t[1],
-                .s = t[2],
-                .u = t[3],
-                .pi = {},
-                .g = t[4],
-                .theta = t[5],
-                .lr = 0.1f,
-                .mu = 0.9f,
-                .decay = 0.25f,
-                .decayed = by_segments ? 0 : front,
-                .segments = by_segments ? &segments : nullptr});
+    GemArgs a = args_of(t);
+    a.decay = 0.25f, a.decayed = by_segments ? 0 : front, a.segments = by_segments ? &segments : nullptr;
+    gem_update(a);
     results.push_back(t);
   }
   for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
