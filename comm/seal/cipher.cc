@@ -1,28 +1,28 @@
-// Cipher: libsodium's AES-256-GCM and ChaCha20-Poly1305 (IETF), with a counter for nonces.
+// Cipher: AES-256-GCM and ChaCha20-Poly1305 (IETF), with a counter for nonces.
 #include "comm/seal/cipher.h"
 
 #include <sodium.h>
 
 #include <cstring>
 
+#include "comm/seal/aes_gcm.h"
 #include "engine/base.h"
 
 namespace skein::comm {
 
-static_assert(crypto_aead_aes256gcm_ABYTES == kTagBytes && crypto_aead_aes256gcm_KEYBYTES == kCipherKeyBytes);
 static_assert(crypto_aead_chacha20poly1305_ietf_ABYTES == kTagBytes &&
-              crypto_aead_chacha20poly1305_ietf_KEYBYTES == kCipherKeyBytes);
+              crypto_aead_chacha20poly1305_ietf_KEYBYTES == kCipherKeyBytes &&
+              crypto_aead_chacha20poly1305_ietf_NPUBBYTES == kNonceBytes);
 
 struct Cipher::State {
   CipherKind kind;
   bool hides, broken = false;
   uint64_t next = 0;  // the number of the next message
-  alignas(16) crypto_aead_aes256gcm_state aes;
+  AesKey aes;
   uint8_t key[kCipherKeyBytes];
 
   struct Nonce {
-    uint8_t bytes[crypto_aead_aes256gcm_NPUBBYTES] = {};
-    static_assert(sizeof bytes == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
+    uint8_t bytes[kNonceBytes] = {};
   };
   Nonce take_nonce() {
     Nonce n;
@@ -36,20 +36,15 @@ const char* name_of(CipherKind k) {
   return k == CipherKind::kAes256Gcm ? "AES-256-GCM" : "ChaCha20-Poly1305";
 }
 
-bool has_aes() {
-  static const bool ready = sodium_init() >= 0;
-  return ready && crypto_aead_aes256gcm_is_available() != 0;
-}
-
 void Cipher::Ends::operator()(State* s) const { free_secret_memory(s); }
 
 Cipher::Cipher(CipherKind kind, const Secret& key, bool hides)
     : state_(new (secret_memory(sizeof(State))) State{}) {
   CHECK(key.size() == kCipherKeyBytes, key.size());
-  CHECK(kind != CipherKind::kAes256Gcm || has_aes(), "this processor has no AES");
+  CHECK(kind != CipherKind::kAes256Gcm || has_aes(), "AES is not computed here");
   state_->kind = kind, state_->hides = hides;
   std::memcpy(state_->key, key.data(), key.size());
-  if (kind == CipherKind::kAes256Gcm) crypto_aead_aes256gcm_beforenm(&state_->aes, state_->key);
+  if (kind == CipherKind::kAes256Gcm) expand(state_->key, state_->aes);
   wipe_stack();
 }
 Cipher::~Cipher() = default;
@@ -68,8 +63,7 @@ void Cipher::seal(const void* from, size_t n, void* to, void* tag) {
   auto* proof = static_cast<unsigned char*>(tag);
   const size_t hidden = s.hides ? n : 0, shown = n - hidden;
   if (s.kind == CipherKind::kAes256Gcm)
-    crypto_aead_aes256gcm_encrypt_detached_afternm(out, proof, nullptr, clear, hidden, clear, shown, nullptr,
-                                                   nonce.bytes, &s.aes);
+    aes_seal(s.aes, nonce.bytes, {clear, hidden}, {clear, shown}, out, proof);
   else
     crypto_aead_chacha20poly1305_ietf_encrypt_detached(out, proof, nullptr, clear, hidden, clear, shown,
                                                        nullptr, nonce.bytes, s.key);
@@ -83,13 +77,12 @@ bool Cipher::open(void* bytes, size_t n, const void* tag) {
   auto* at = static_cast<unsigned char*>(bytes);
   const auto* proof = static_cast<const unsigned char*>(tag);
   const size_t hidden = s.hides ? n : 0, shown = n - hidden;
-  const int wrong = s.kind == CipherKind::kAes256Gcm
-                        ? crypto_aead_aes256gcm_decrypt_detached_afternm(at, nullptr, at, hidden, proof, at,
-                                                                         shown, nonce.bytes, &s.aes)
-                        : crypto_aead_chacha20poly1305_ietf_decrypt_detached(at, nullptr, at, hidden, proof,
-                                                                             at, shown, nonce.bytes, s.key);
+  if (s.kind == CipherKind::kAes256Gcm)
+    s.broken = !aes_open(s.aes, nonce.bytes, {at, hidden}, {at, shown}, proof);
+  else
+    s.broken = crypto_aead_chacha20poly1305_ietf_decrypt_detached(at, nullptr, at, hidden, proof, at, shown,
+                                                                  nonce.bytes, s.key) != 0;
   wipe_stack();
-  s.broken = wrong != 0;
   return !s.broken;
 }
 

@@ -13,7 +13,6 @@ inline constexpr size_t kCipherKeyBytes = 32;
 
 enum class CipherKind : uint8_t { kChaCha20Poly1305 = 1, kAes256Gcm = 2 };  // as in a greeting
 const char* name_of(CipherKind);
-bool has_aes();  // whether this processor computes AES-256-GCM
 
 // Seals messages under the nonces 0, 1, 2, ...; its counterpart opens them in the same order. A message that
 // was changed, repeated, left out or moved does not open. The key belongs to these two objects alone

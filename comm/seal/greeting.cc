@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "comm/seal/aes_gcm.h"
+
 namespace skein::comm {
 namespace {
 

@@ -11,6 +11,7 @@
 #include "comm/inbox/inbox_client.h"
 #include "comm/join/rendezvous.h"
 #include "comm/join/sockets.h"
+#include "comm/seal/aes_gcm.h"
 #include "tests/support/world.h"
 
 namespace skein::comm {

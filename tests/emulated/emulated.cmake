@@ -24,7 +24,7 @@ target_compile_options(skein_emulated PRIVATE ${SKEIN_FLAGS} -O1)  # what is mea
 target_compile_definitions(skein_emulated PRIVATE SKEIN_CUDA SKEIN_EMULATED_GPU SKEIN_VERSION="${PROJECT_VERSION}"
                            SKEIN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SKEIN_CUDA_ARCHITECTURES="90")
 target_link_libraries(skein_emulated PUBLIC OpenMP::OpenMP_CXX Threads::Threads fmt::fmt nlohmann_json::nlohmann_json
-                      DNNL::dnnl JPEG::JPEG PNG::PNG ZLIB::ZLIB PkgConfig::SODIUM ${CMAKE_DL_LIBS})
+                      ${LIBRARIES})
 target_precompile_headers(skein_emulated PRIVATE ${PRECOMPILED})
 
 # emulate(NAME OBJECTS): NAME_emulated, the program of these objects on the emulated device.

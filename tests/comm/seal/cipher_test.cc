@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "comm/seal/aes_gcm.h"
 #include "tests/support/keys.h"
 #include "tests/support/sealed.h"
 
