@@ -63,7 +63,7 @@ void TcpPeer::send(const Header& h, Tensor payload, Clock::time_point deadline) 
   post(h, std::move(payload));
   const bool rest = !out_.idle();
   lock.unlock();
-  if (rest && all_.sleepers_ > 0) all_.wake();  // they do not yet look whether there is room for it
+  if (rest) all_.stir();  // nobody looks yet whether there is room for it
 }
 
 // After the end nothing is sent: the next wait is about to throw why.

@@ -1,4 +1,5 @@
-// TCP transport: progress is one poll over all connections; a nap is the same with patience.
+// TCP transport: progress is one poll over all connections; a nap is the same with patience, and so is what
+// the thread does, but it gathers.
 #include "comm/tcp/tcp_transport.h"
 
 #include <poll.h>
@@ -17,6 +18,18 @@ constexpr auto kLongestSleep = std::chrono::milliseconds(5);
 constexpr auto kGlance =
     std::chrono::microseconds(100);  // between looks for room in the mailbox, which wakes no thread
 constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
+// From the first byte that the thread could move to when it moves all that there is by then: a fraction of
+// what the kernel's buffers hold at 10 Gbit/s, and 500 times a second are little work.
+constexpr auto kGathering = std::chrono::milliseconds(2);
+
+void ring(const Fd& bell) {
+  const uint64_t one = 1;
+  (void)!write(bell.get(), &one, sizeof one);
+}
+void silence(const Fd& bell) {
+  uint64_t rung = 0;
+  (void)!read(bell.get(), &rung, sizeof rung);
+}
 
 }  // namespace
 
@@ -24,8 +37,8 @@ constexpr auto kPolling = std::chrono::microseconds(60);  // before sleeping
 struct TcpEndpoints::Waits {
   std::vector<pollfd> fds;
   std::vector<TcpPeer*> peers;
-  explicit Waits(TcpEndpoints& all) {
-    fds.push_back({all.bell_.get(), POLLIN, 0});
+  Waits(TcpEndpoints& all, const Fd& bell) {
+    fds.push_back({bell.get(), POLLIN, 0});
     peers.push_back(nullptr);
     for (const auto& [r, p] : all.peers_) {
       if (p->over()) continue;
@@ -40,12 +53,25 @@ struct TcpEndpoints::Waits {
 };
 
 TcpEndpoints::TcpEndpoints(std::map<Rank, Line> lines, Mailbox& box, Liveness& live, int64_t in_flight)
-    : box_(box), live_(live), in_flight_(in_flight), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!bell_) fail_system("eventfd");
+    : box_(box),
+      live_(live),
+      in_flight_(in_flight),
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_ || !thread_bell_) fail_system("eventfd");
   for (auto& [r, line] : lines) peers_[r] = std::make_unique<TcpPeer>(*this, r, std::move(line));
 }
 
-TcpEndpoints::~TcpEndpoints() { flush(); }
+void TcpEndpoints::start() {
+  thread_ = std::thread([this] { keep_busy(); });
+}
+
+TcpEndpoints::~TcpEndpoints() {
+  stop_ = true;
+  ring(thread_bell_);
+  if (thread_.joinable()) thread_.join();
+  flush();
+}
 
 Endpoint& TcpEndpoints::to(Rank r) {
   CHECK(reaches(r), "rank", r, "is not reached by TCP");
@@ -72,7 +98,7 @@ void TcpEndpoints::give_way() {
 
 void TcpEndpoints::turn() {
   give_way();
-  Waits w(*this);
+  Waits w(*this, bell_);
   poll(w.fds.data(), w.fds.size(), 0);
   for (size_t i = 1; i < w.fds.size(); ++i) {
     if (!w.peers[i] && w.fds[i].revents) live_.check(true);
@@ -84,19 +110,43 @@ void TcpEndpoints::turn() {
   for (const auto& [r, p] : peers_) p->report_failure();
 }
 
+// Whether something may move that no socket announces.
+bool TcpEndpoints::needs_turns() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& of) {
+    const TcpPeer& p = *of.second;
+    return !p.over() && (p.in().pending() || p.waits());
+  });
+}
+
+// While a rank waits for messages its nap moves them, at once, and the thread stays away.
+void TcpEndpoints::keep_busy() try {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    Waits w(*this, thread_bell_);
+    const bool again = needs_turns(), naps = sleepers_ > 0;
+    lock.unlock();
+    poll(w.fds.data(), naps ? 1 : w.fds.size(), naps || again ? int(kLongestSleep.count()) : -1);
+    silence(thread_bell_);
+    if (!stop_) std::this_thread::sleep_for(kGathering);
+    if (sleepers_ == 0) progress();
+    lock.lock();
+  }
+} catch (const std::exception& e) {  // nobody else would hear of it
+  box_.poison(text("messages by TCP: ", e.what()));
+}
+
 void TcpEndpoints::progress() {
   const int64_t before = box_.arrivals();
   {
     const std::lock_guard lock(mutex_);
     turn();
+    if (sleepers_ == 0 && needs_turns()) ring(thread_bell_);
   }
   if (sleepers_ > 0 && box_.arrivals() != before) wake();
 }
 
-void TcpEndpoints::wake() {
-  const uint64_t one = 1;
-  (void)!write(bell_.get(), &one, sizeof one);
-}
+void TcpEndpoints::wake() { ring(bell_); }
+void TcpEndpoints::stir() { ring(sleepers_ > 0 ? bell_ : thread_bell_); }
 
 void TcpEndpoints::nap(const Key& k, Clock::time_point until) {
   const int64_t before = box_.arrivals();
@@ -108,7 +158,7 @@ void TcpEndpoints::nap(const Key& k, Clock::time_point until) {
   }
   ++sleepers_;
   std::unique_lock lock(mutex_);
-  Waits w(*this);
+  Waits w(*this, bell_);
   const bool pending = std::any_of(peers_.begin(), peers_.end(), [](const auto& p) {
     return !p.second->over() && p.second->in().pending();
   });
@@ -119,8 +169,7 @@ void TcpEndpoints::nap(const Key& k, Clock::time_point until) {
   const timespec time{0, long(left)};
   if (box_.arrivals() == before) ppoll(w.fds.data(), w.fds.size(), &time, nullptr);
   --sleepers_;
-  uint64_t rung = 0;
-  (void)!read(bell_.get(), &rung, sizeof rung);
+  silence(bell_);
 }
 
 void TcpEndpoints::progress_until(Clock::duration at_most, const std::function<bool()>& done) {

@@ -76,6 +76,7 @@ class ProcessTransport final : public Transport {
     near_.assign(size_t(size_), false);
     for (Rank r : ways_.shared) near_[size_t(r)] = true;
     live_.start();
+    if (tcp_) tcp_->start();
   }
 
   ~ProcessTransport() override {
