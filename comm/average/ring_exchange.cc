@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "comm/communicator/words.h"
+#include "engine/vectors/vec.h"
 
 namespace skein::comm {
 namespace {
@@ -19,7 +20,7 @@ double longest_of_all(Communicator& c, double mine) {
 }  // namespace
 
 RingExchange::RingExchange(Communicator& c, int64_t bytes, RingWays ways)
-    : comm_(c), payload_(Tensor::zeros({bytes / 4})) {
+    : comm_(c), payload_(Tensor::zeros({bytes / 4})), sum_(Tensor::zeros({bytes / 4})) {
   CHECK(bytes > 0 && bytes % 4 == 0 && c.size() > 1, bytes, c.size());
   const Rank n = c.size(), next = (c.rank() + 1) % n, last = (c.rank() + n - 1) % n;
   to_ = {next}, from_ = {last};
@@ -32,7 +33,7 @@ void RingExchange::send() {
 }
 
 void RingExchange::receive() {
-  for (const Rank r : from_) comm_.take(r, kAround, received_, payload_);
+  for (const Rank r : from_) axpy(sum_, 1.f, comm_.take(r, kAround, received_, payload_).payload);
   ++received_;
 }
 

@@ -15,14 +15,16 @@ class RingExchange {
  public:
   // The communicator outlives this; `bytes` of a message, a multiple of 4.
   RingExchange(Communicator&, int64_t bytes, RingWays = RingWays::kBoth);
-  void send();     // a message to each neighbor, or to the next
-  void receive();  // waits for the first message of each of its senders that has not been received
+  void send();  // a message to each neighbor, or to the next
+  // Waits for the first message of each of its senders that has not been received, and adds it up, as those
+  // do whom messages are for.
+  void receive();
   int64_t bytes() const { return payload_.bytes(); }
   int64_t messages() const { return int64_t(to_.size()); }  // that a rank sends at once
 
  private:
   Communicator& comm_;
-  const Tensor payload_;
+  const Tensor payload_, sum_;
   std::vector<Rank> to_, from_;
   int64_t sent_ = 0, received_ = 0;
 };
