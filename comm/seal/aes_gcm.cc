@@ -1,19 +1,16 @@
-// By ipsec-mb, whose expanded keys lie where the caller wants them; without it, there is none.
+// By ipsec-mb, whose expanded keys lie where the caller wants them.
 #include "comm/seal/aes_gcm.h"
 
-#if __has_include(<intel-ipsec-mb.h>)
 #include <intel-ipsec-mb.h>
 #include <sodium.h>
 
 #include <cstring>
-#endif
+
+#include "comm/seal/cipher.h"
 
 namespace skein::comm {
-
-#if __has_include(<intel-ipsec-mb.h>)
 namespace {
 
-constexpr size_t kTag = 16;
 static_assert(sizeof(gcm_key_data) <= sizeof(AesKey) && alignof(gcm_key_data) <= alignof(AesKey));
 
 // The library's functions for this processor; null: it has no instructions for AES.
@@ -42,28 +39,18 @@ void aes_seal(const AesKey& k, const unsigned char* nonce, std::span<const unsig
               std::span<const unsigned char> shown, unsigned char* out, unsigned char* tag) {
   gcm_context_data context;
   functions()->gcm256_enc(expanded(k), &context, out, hidden.data(), hidden.size(), nonce, shown.data(),
-                          shown.size(), tag, kTag);
+                          shown.size(), tag, kTagBytes);
 }
 
 bool aes_open(const AesKey& k, const unsigned char* nonce, std::span<unsigned char> hidden,
               std::span<const unsigned char> shown, const unsigned char* tag) {
   gcm_context_data context;
-  unsigned char expected[kTag];
+  unsigned char expected[kTagBytes];
   functions()->gcm256_dec(expanded(k), &context, hidden.data(), hidden.data(), hidden.size(), nonce,
-                          shown.data(), shown.size(), expected, kTag);
-  if (sodium_memcmp(tag, expected, kTag) == 0) return true;
+                          shown.data(), shown.size(), expected, kTagBytes);
+  if (sodium_memcmp(tag, expected, kTagBytes) == 0) return true;
   if (!hidden.empty()) std::memset(hidden.data(), 0, hidden.size());
   return false;
 }
-#else
-bool has_aes() { return false; }
-void expand(const unsigned char*, AesKey&) {}
-void aes_seal(const AesKey&, const unsigned char*, std::span<const unsigned char>,
-              std::span<const unsigned char>, unsigned char*, unsigned char*) {}
-bool aes_open(const AesKey&, const unsigned char*, std::span<unsigned char>, std::span<const unsigned char>,
-              const unsigned char*) {
-  return false;
-}
-#endif
 
 }  // namespace skein::comm
