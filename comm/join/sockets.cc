@@ -3,8 +3,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sodium.h>
 #include <sys/socket.h>
@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "comm/join/congestion.h"
 #include "comm/join/interfaces.h"
 
 namespace skein::comm {
@@ -142,6 +143,7 @@ Fd listen_tcp(const std::string& address, PortRange ports, int& port) {
     if (!s) return 0;  // before anything changes errno
     const int one = 1;
     setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    suit_bursts(s);
     const int bound = bind_at(s, a);
     return bound > 0 && listen(s.get(), 1024) == 0 ? bound : 0;
   });
@@ -174,6 +176,7 @@ namespace {
 std::pair<Fd, int> try_to_connect(const std::string& address, int port, Clock::time_point deadline) {
   Fd s(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!s) fail_system("making a TCP socket");
+  suit_bursts(s);
   sockaddr_in a{};
   a.sin_family = AF_INET;
   a.sin_port = htons(uint16_t(port));

@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "comm/join/congestion.h"
+
 namespace skein::comm {
 namespace {
 
@@ -40,6 +42,7 @@ TcpPeer::TcpPeer(TcpEndpoints& all, Rank peer, Line line)
       out_(std::move(line.out)),
       in_(peer, std::move(line.in), all.box_) {
   set_nonblocking(socket_);
+  suit_path(socket_);
 }
 
 void TcpPeer::send(const Header& h, Tensor payload, Clock::time_point deadline) {
