@@ -18,6 +18,8 @@ namespace skein::apps {
 namespace {
 
 constexpr int64_t kSteps = 60, kRounds = 3;
+// Of all workers of an asynchronous algorithm: an exchange can take ten steps, and who waits is chance.
+constexpr int64_t kOfAsynchronous = 1920;
 constexpr double kMatters = 1.05;  // a bound that costs less limits nothing
 
 // Of candidates.def. Without flags it is not tried.
@@ -78,8 +80,10 @@ Config config_of(const Config& asked, const Candidate& what, int workers, int64_
 int64_t steps_of(const Config& c, int workers) {
   const auto tau = c.of_algorithm.find("tau");
   const int64_t period = tau == c.of_algorithm.end() ? 1 : std::stoll(tau->second);
-  const int64_t rounds = workers > 16 ? 1 : kRounds;
-  return std::max<int64_t>(period * rounds, workers > 16 ? kSteps / 4 : kSteps) / period * period;
+  const bool many = workers > 16;
+  const int64_t even =
+      optim::strategy_row(c.algorithm).asynchronous() ? std::max(kSteps, kOfAsynchronous / workers) : kSteps;
+  return std::max<int64_t>(period * (many ? 1 : kRounds), many ? kSteps / 4 : even) / period * period;
 }
 
 double speed_in(const WorldFile& world, const Config& c) {
