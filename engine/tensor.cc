@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "engine/device/memory.h"
+#include "engine/loops/copy_past_caches.h"
 #include "engine/seam.h"
 
 namespace skein {
@@ -65,10 +66,6 @@ void clear_host(void* to, size_t bytes) {
   if (keeps_calls()) return keep([=] { std::memset(to, 0, bytes); });
   std::memset(to, 0, bytes);
 }
-void copy_host(void* to, const void* from, size_t bytes) {
-  if (keeps_calls()) return keep([=] { std::memcpy(to, from, bytes); });
-  std::memcpy(to, from, bytes);
-}
 }  // namespace
 
 Tensor Tensor::zeros(Shape shape, DType t, Device d) {
@@ -116,7 +113,11 @@ float Tensor::item() const {
   return visit_float(dtype_, [&](auto t) { return float(*host.data<decltype(t)>()); });
 }
 
-void copy_bytes(const Tensor& to, const Tensor& from) {
+namespace {
+using HostCopy = void(void* to, const void* from, size_t bytes);
+void copy_memory(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+
+void copy_by(HostCopy& copy, const Tensor& to, const Tensor& from) {
   CHECK(to.dtype() == from.dtype() && to.size() == from.size(), to.shape(), to.dtype(), from.shape(),
         from.dtype());
   if (to.size() == 0 || to.address() == from.address()) return;
@@ -126,7 +127,15 @@ void copy_bytes(const Tensor& to, const Tensor& from) {
     if (to.device() != from.device() && records(d)) refuse_recording("a copy between two devices");
     return cuda::copy(to.address(), from.address(), to.bytes(), current_stream(d).handle());
   }
-  copy_host(to.address(), from.address(), size_t(to.bytes()));
+  void* const y = to.address();
+  const void* const x = from.address();
+  const size_t bytes = size_t(to.bytes());
+  if (keeps_calls()) return keep([=, &copy] { copy(y, x, bytes); });
+  copy(y, x, bytes);
 }
+}  // namespace
+
+void copy_bytes(const Tensor& to, const Tensor& from) { copy_by(copy_memory, to, from); }
+void copy_aside(const Tensor& to, const Tensor& from) { copy_by(copy_past_caches, to, from); }
 
 }  // namespace skein

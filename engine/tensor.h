@@ -112,6 +112,8 @@ class Tensor {
 
 // Copies all bytes of `from` into `to` (same type and size, any two devices) on the current stream.
 void copy_bytes(const Tensor& to, const Tensor& from);
+// The same for a copy that will not be read soon: on the host it displaces nothing from the caches.
+void copy_aside(const Tensor& to, const Tensor& from);
 
 template <class T>
 Tensor Tensor::of(Shape s, const std::vector<T>& values) {

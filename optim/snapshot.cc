@@ -11,7 +11,7 @@ class Snapshot::Saver final : public Archive {
     auto& field = fields_[name];
     Tensor* kept = std::get_if<Tensor>(&field);
     if (kept && v && kept->shape() == v.shape() && kept->device() == v.device() && kept->dtype() == v.dtype())
-      copy_bytes(*kept, v);
+      copy_aside(*kept, v);
     else
       field = v ? v.clone() : Tensor();
   }

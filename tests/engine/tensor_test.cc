@@ -1,6 +1,9 @@
 // Shapes, windows, copies.
 #include "engine/tensor.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "tests/support/testing.h"
 
 namespace skein {
@@ -46,6 +49,25 @@ TEST(Tensor, TypesAndSizesAreChecked) {
   EXPECT_THROW(Tensor({100}, kF32, std::make_shared<Storage>(8, allocator(kCpu))), Error);
   EXPECT_EQ(Tensor::zeros({1}, kBF16).item(), 0);
   EXPECT_FALSE(Tensor());
+}
+
+// Whole lines of the caches go past them, and what is left of a line at either end does not.
+TEST(Tensor, CopiesAsideWhateverItsPlaceAndLength) {
+  constexpr int64_t kRoom = 3 << 20;  // by a team, too: it is f32
+  const Tensor x = random_uniform({kRoom}, 1);
+  for (const int64_t first : {0, 1, 15, 16})
+    for (const int64_t n : {int64_t(0), int64_t(5), int64_t(16383), int64_t(16401), kRoom - 40}) {
+      const Tensor y = Tensor::zeros({kRoom});
+      const Tensor part = y.view({n}, first), source = x.view({n}, 17);
+      copy_aside(part, source);
+      ASSERT_EQ(std::memcmp(part.address(), source.address(), size_t(n) * sizeof(float)), 0)
+          << first << ' ' << n;
+      const float* const all = y.data<float>();
+      ASSERT_TRUE(std::all_of(all, all + first, [](float v) { return v == 0; })) << first << ' ' << n;
+      ASSERT_TRUE(std::all_of(all + first + n, all + kRoom, [](float v) { return v == 0; }))
+          << first << ' ' << n;
+    }
+  EXPECT_THROW(copy_aside(Tensor({2}), Tensor({3})), Error);
 }
 
 TEST(Tensor, GoesToADeviceAndBack) {
