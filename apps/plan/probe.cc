@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <set>
 
@@ -37,13 +38,16 @@ double middle_step(const std::vector<Seconds>& steps) {
   return middle(all);
 }
 
-// From the quartiles, so that a step which something has held up counts for nothing.
+// Of steps from those before them, since the speed of machines drifts; from the quartiles, so that a step
+// which something has held up counts for nothing.
 double spread_of(const std::vector<Seconds>& steps) {
-  std::vector<double> logs;
-  for (const Seconds& s : steps) logs.push_back(std::log(std::max(s.training(), 1e-9)));
-  std::sort(logs.begin(), logs.end());
+  std::vector<double> changes;
+  for (size_t i = 1; i < steps.size(); ++i)
+    changes.push_back(
+        std::log(std::max(steps[i].training(), 1e-9) / std::max(steps[i - 1].training(), 1e-9)));
+  std::sort(changes.begin(), changes.end());
   constexpr double kQuartiles = 1.349;  // between them, in standard deviations of a normal law
-  return (logs[logs.size() * 3 / 4] - logs[logs.size() / 4]) / kQuartiles;
+  return (changes[changes.size() * 3 / 4] - changes[changes.size() / 4]) / kQuartiles / std::numbers::sqrt2;
 }
 
 std::vector<std::string> said_by_all(comm::Communicator& comm, const std::string& mine) {
@@ -84,18 +88,22 @@ void compute(Probed& p, Computing& computing, const Member& me) {
   int first = 0, here = 0;
   for (int r = me.world - 1; r >= 0; --r)
     if (p.workers[size_t(r)].machine == machine) first = r, ++here;
-  double crowded = 1;
-  if (first == me.rank && here > 1)
-    crowded = std::max(1.0, middle_step(steps) / middle_step(computing.steps(std::max(kFewest, count / 2))));
+  double crowded = 1, spread = spread_of(steps);
+  if (first == me.rank && here > 1) {
+    const auto alone = computing.steps(std::max(kFewest, count / 2));
+    crowded = std::max(1.0, middle_step(steps) / middle_step(alone));
+    spread = spread_of(alone);
+  }
   me.comm.barrier();
   const auto rows =
       comm::gather_numbers(me.comm, {middle_of(steps, &Seconds::data), middle_of(steps, &Seconds::forward),
                                      middle_of(steps, &Seconds::backward), middle_of(steps, &Seconds::update),
-                                     spread_of(steps), crowded, double(first)});
+                                     spread, crowded, double(first)});
   for (size_t r = 0; r < rows.size(); ++r) {
     ProbedWorker& w = p.workers[r];
     w.loading = rows[r][0], w.forward = rows[r][1], w.backward = rows[r][2], w.update = rows[r][3];
-    w.spread = rows[r][4], w.crowded = rows[size_t(rows[r][6])][5];
+    const std::vector<double>& of_machine = rows[size_t(rows[r][6])];
+    w.spread = of_machine[4], w.crowded = of_machine[5];
   }
   p.ghost.timeline.assign(timeline.size(), 0);
   for (const auto& one : comm::gather_numbers(me.comm, timeline))

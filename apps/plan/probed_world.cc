@@ -35,8 +35,8 @@ bool is_burden(const Probed& p) {
 // Machines are as wide as makes steps of all of their workers take what they took.
 void add_hosts(const Probed& p, WorldFile& w) {
   std::map<std::string, int> machines;
-  std::map<std::string, double> workers_of;
-  for (const ProbedWorker& one : p.workers) ++workers_of[one.machine];
+  std::map<std::string, double> workers_of, steps_of;
+  for (const ProbedWorker& one : p.workers) ++workers_of[one.machine], steps_of[one.machine] += one.step();
   const double fronts = double(p.fronts.size());
   const double sent = fronts * p.neighbors() * double(p.burden.bytes),
                one_way = fronts * double(p.one_way.bytes);
@@ -50,7 +50,9 @@ void add_hosts(const Probed& p, WorldFile& w) {
       w.site.work += p.burden.seconds * cores / sent;
       if (one_way > 0) w.site.work_one_way += p.one_way.seconds * cores / one_way;
     }
-    const double alone = one.step() / one.crowded;
+    // Who gets less of shared cores for a while gets more later.
+    const double step = crowded ? steps_of[one.machine] / workers_of[one.machine] : one.step();
+    const double alone = step / one.crowded;
     if (r > 0 && one.network == p.workers[r - 1].network) {
       ++w.site.hosts.back().workers;
       w.speeds.back() = std::max(w.speeds.back(), alone);  // seconds, until set_pace()

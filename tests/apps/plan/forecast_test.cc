@@ -80,6 +80,10 @@ TEST(ProbedWorld, HasCoresForStepsAsLongAsThoseOfAllTogether) {
   EXPECT_EQ(w.site.machines[1].cores, 0);
   EXPECT_NEAR(w.pace.step / w.speeds[0], 0.1 / 1.5, 1e-9);
   EXPECT_NEAR(w.pace.step / w.speeds[2], 0.2, 1e-9);
+  p.workers[1].backward = 0.09;  // it had less of the cores for a while
+  const WorldFile uneven = world_of(p);
+  EXPECT_EQ(uneven.speeds[0], uneven.speeds[1]);
+  EXPECT_NEAR(uneven.pace.step / uneven.speeds[0], 0.11 / 1.5, 1e-9);
 }
 
 TEST(ProbedWorld, HasWhatIsLeftOfItsRatesWhenAllSendAtOnce) {
