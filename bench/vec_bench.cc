@@ -83,6 +83,7 @@ int measure(Device d, int64_t n, const std::string& json) {
        }},
       {"elastic pull of all", 20, [&] { elastic_pull(x, z, m, 0.1f, 0.2f); }},
       {"elastic pull at the center", 16, [&] { elastic_commit(z, y, x, 0.1f); }},
+      {"half way: AD-PSGD", 16, [&] { go_half_way(x, y, z, true); }},
       {"outer step: SlowMo, BMUF, DiLoCo", 24,
        [&] { outer_step({.z = z, .m = m, .mean = g, .x = x, .decay = 0.9f, .gain = 0.1f, .along = 0.1f}); }},
   };

@@ -37,6 +37,14 @@ struct ElasticCommit {
     z += e;
   }
 };
+struct HalfWay {
+  bool moved;
+  HD void operator()(float& x, float sent, float received) const {
+    float mean = 0.5f * sent;
+    mean += 0.5f * received;
+    x = moved ? x + mean - sent : mean;
+  }
+};
 struct Outer {
   bool besides;
   HD void operator()(float& z, float& m, float& x, float mean, float decay, float gain, float along,
@@ -128,6 +136,13 @@ void elastic_commit(const Tensor& z, const Tensor& e, const Tensor& x, Scalar al
   check_like(z, {&e, &x});
   visit_float(x.dtype(), [&](auto t) {
     each_element(z, ElasticCommit(), Change(z), Write(e), Read<decltype(t)>(x), Factor(alpha));
+  });
+}
+
+void go_half_way(const Tensor& x, const Tensor& sent, const Tensor& received, bool moved) {
+  check_like(x, {&sent, &received});
+  visit_float(received.dtype(), [&](auto t) {
+    each_element(x, HalfWay{moved}, Change(x), Read(sent), Read<decltype(t)>(received));
   });
 }
 

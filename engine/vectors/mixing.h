@@ -28,6 +28,10 @@ void elastic_pull(const Tensor& x, const Tensor& z, const Tensor& mean, Scalar a
 // e <- alpha (x - z) ;  z <- z + e: one worker's pull at the center. e may be x.
 void elastic_commit(const Tensor& z, const Tensor& e, const Tensor& x, Scalar alpha);
 
+// An exchange between two: mean <- sent / 2 + received / 2 ;  x <- mean or, if x has `moved` since it was
+// sent, x <- x + mean ;  x <- x - sent. `received` is of any floating type.
+void go_half_way(const Tensor& x, const Tensor& sent, const Tensor& received, bool moved);
+
 // The step of a momentum over rounds, with D = mean - z:
 //   m <- decay m + gain D ;  z <- z + along m + beside D ;  x <- z, if x is given
 struct OuterStep {

@@ -1,7 +1,7 @@
 // SharedModel: its arithmetic.
 #include "optim/gossip/shared_model.h"
 
-#include "engine/vectors/vec.h"
+#include "engine/vectors/mixing.h"
 
 namespace skein::optim {
 
@@ -13,7 +13,7 @@ SharedModel::SharedModel(Worker& me, const Options& o, const Graph& graph) : cop
   copy(x_, me.x);
   if (buffers > 0) b_ = all_.view({buffers}, n), copy(b_, me.buffers), buffers_before_ = me.buffers.clone();
   copies_.start(me, graph, all_);
-  if (!copies_) sent_ = all_.clone(), mean_ = all_.clone();
+  if (!copies_) sent_ = all_.clone();
 }
 
 void SharedModel::show(Worker& me) {
@@ -48,7 +48,7 @@ void SharedModel::begin_exchange(const comm::Communicator& c, comm::Rank with) {
 
 void SharedModel::receive(const comm::Message& m, const comm::Communicator& c) {
   if (copies_) return copies_.hear(c, with_, m);
-  scaled_copy(mean_, 0.5f, sent_), axpy(mean_, 0.5f, c.beside(mean_, m).payload);
+  received_ = c.beside(sent_, m).payload;
 }
 
 // x <- x + (received - sent) / 2. If x is still what was sent, that is the mean of the two, with the same
@@ -58,10 +58,9 @@ void SharedModel::go_half_way(const comm::Communicator& c) {
   if (copies_) {
     const float half = float(copies_.bearable(0.5));
     axpy(all_, half, copies_.received(with_)), axpy(all_, -half, copies_.sent(with_));
-  } else if (changed_ || c.options().wire != kF32) {
-    axpy(all_, 1.f, mean_), axpy(all_, -1.f, sent_);
   } else {
-    copy(all_, mean_);
+    skein::go_half_way(all_, sent_, received_, changed_ || c.options().wire != kF32);
+    received_ = {};
   }
 }
 

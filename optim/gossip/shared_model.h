@@ -38,7 +38,7 @@ class SharedModel {
   Tensor buffers_before_;  // as they were last shown
   EdgeCopies copies_;
   // Of the exchange under way. sent_ is x at its beginning as the other side gets it; without a codec.
-  Tensor sent_, mean_, payload_;
+  Tensor sent_, received_, payload_;
   comm::Rank with_ = 0;
   bool shown_ = false;    // x is what me.x shows
   bool changed_ = false;  // x is not what was sent

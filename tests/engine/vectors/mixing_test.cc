@@ -102,6 +102,20 @@ TEST_P(Mixing, ElasticPullsAreTheirSteps) {
   });
 }
 
+TEST_P(Mixing, AnExchangeIsItsSteps) {
+  for_shapes(GetParam(), [](int64_t, const Make& make) {
+    for (const DType type : {kF32, kBF16, kF16})
+      for (const bool moved : {false, true}) {
+        const Tensor x = make(1, kF32), sent = make(2, kF32), received = make(3, type);
+        const Tensor want = x.clone(), mean = x.clone();
+        scaled_copy(mean, 0.5f, sent), axpy(mean, 0.5f, received);
+        moved ? (axpy(want, 1.f, mean), axpy(want, -1.f, sent)) : copy(want, mean);
+        go_half_way(x, sent, received, moved);
+        EXPECT_TRUE(same_bits(x, want)) << type << ' ' << moved;
+      }
+  });
+}
+
 TEST_P(Mixing, AnOuterStepIsItsSteps) {
   for_shapes(GetParam(), [](int64_t, const Make& make) {
     for (const float beside : {0.f, 0.4f}) {
@@ -206,6 +220,7 @@ TEST(MixingErrors, SizesAndPlacesMustAgree) {
   EXPECT_THROW(mix({.y = x, .x = x, .in = {far}}), Error);
   EXPECT_THROW(elastic_pull(x, x, y, 0.1f, 0.1f), Error);
   EXPECT_THROW(elastic_commit(x, far, x, 0.1f), Error);
+  EXPECT_THROW(go_half_way(x, x, far, true), Error);
   EXPECT_THROW(outer_step({.z = x, .m = x, .mean = y}), Error);
 }
 
