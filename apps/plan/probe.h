@@ -16,8 +16,8 @@ struct ProbedWorker {
   std::string host, network,
       machine;  // its name; what workers share that have the same network, or the same cores
   double loading = 0, forward = 0, backward = 0, update = 0;
-  // Standard deviation of the logarithm of a step's time, where workers share a machine of steps that it
-  // computes alone: the system lets them take turns, so that those of all at once differ and yet even out.
+  // Standard deviation of the logarithm of a step's time; where workers share a machine, of steps that one of
+  // them computes alone: as the system lets them take turns, those of all at once differ, and yet even out.
   double spread = 0;
   double crowded = 1;  // how many times as long a step takes as one that its machine computes alone
   double step() const { return loading + forward + backward + update; }

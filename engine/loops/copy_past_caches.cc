@@ -1,6 +1,5 @@
 #include "engine/loops/copy_past_caches.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -36,7 +35,7 @@ void copy_past_caches(void* to, const void* from, size_t bytes) {
   char* const y = static_cast<char*>(to);
   const char* const x = static_cast<const char*>(from);
   const size_t off = reinterpret_cast<uintptr_t>(to) % kLine, head = off > 0 ? kLine - off : 0;
-  if (bytes < std::max(kFrom, head)) return void(std::memcpy(y, x, bytes));
+  if (bytes < kFrom) return void(std::memcpy(y, x, bytes));
   const size_t lines = (bytes - head) / kLine, tail = head + lines * kLine;
   std::memcpy(y, x, head);
   in_shares(int64_t(lines), bytes >= kByTeam && omp_get_max_threads() > 1, [=](int64_t begin, int64_t end) {
