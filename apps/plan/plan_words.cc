@@ -49,8 +49,8 @@ std::string probed_in_words(const Probed& p) {
 // Two spaces stand in front of a setting, and nowhere else in a row but between its figures.
 std::string row_in_words(const Plan& p, const Forecast& f, size_t limits) {
   const double steps = f.images_per_second / double(p.probed.global_batch);  // a second
-  return fmt::format("{:>9.0f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<{}}  {}{}{}\n",
-                     f.images_per_second, 100 * f.waiting,
+  return fmt::format("{:>9.{}f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<{}}  {}{}{}\n",
+                     f.images_per_second, f.images_per_second < 100 ? 1 : 0, 100 * f.waiting,
                      f.hidden ? fmt::format("{:.0f}%", 100 * *f.hidden) : "-", f.bytes_per_step * steps / 1e6,
                      hours_of_epoch(p, f), f.bytes_per_step * double(p.probed.steps_per_epoch) / 1e9,
                      f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, limits,

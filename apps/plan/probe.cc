@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <optional>
 #include <set>
@@ -27,15 +28,20 @@ constexpr int64_t kFew = 256 << 10;  // bytes of a message that tells slow links
 constexpr double kSlow = 5e-3;       // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
 
-double middle_of(const std::vector<Seconds>& steps, double Seconds::*kind) {
-  std::vector<double> all;
-  for (const Seconds& s : steps) all.push_back(s.*kind);
-  return middle(all);
-}
 double middle_step(const std::vector<Seconds>& steps) {
   std::vector<double> all;
   for (const Seconds& s : steps) all.push_back(s.training());
   return middle(all);
+}
+
+// The mean of one kind of work, or of all, since a run takes the sum of its steps, and those of busy machines
+// lie unevenly around the middle one. What holds up one step of few for longer than others is not counted.
+double mean_of(const std::vector<Seconds>& steps, const std::function<double(const Seconds&)>& work) {
+  constexpr double kHeldUp = 3;  // times the middle step
+  const double most = kHeldUp * middle_step(steps);
+  double sum = 0;
+  for (const Seconds& s : steps) sum += work(s) * std::min(1.0, most / std::max(s.training(), 1e-9));
+  return sum / double(steps.size());
 }
 
 // Of steps from those before them, since the speed of machines drifts; from the quartiles, so that a step
@@ -91,13 +97,13 @@ void compute(Probed& p, Computing& computing, const Member& me) {
   double crowded = 1, spread = spread_of(steps);
   if (first == me.rank && here > 1) {
     const auto alone = computing.steps(std::max(kFewest, count / 2));
-    crowded = std::max(1.0, middle_step(steps) / middle_step(alone));
+    crowded = std::max(1.0, mean_of(steps, &Seconds::training) / mean_of(alone, &Seconds::training));
     spread = spread_of(alone);
   }
   me.comm.barrier();
   const auto rows =
-      comm::gather_numbers(me.comm, {middle_of(steps, &Seconds::data), middle_of(steps, &Seconds::forward),
-                                     middle_of(steps, &Seconds::backward), middle_of(steps, &Seconds::update),
+      comm::gather_numbers(me.comm, {mean_of(steps, &Seconds::data), mean_of(steps, &Seconds::forward),
+                                     mean_of(steps, &Seconds::backward), mean_of(steps, &Seconds::update),
                                      spread, crowded, double(first)});
   for (size_t r = 0; r < rows.size(); ++r) {
     ProbedWorker& w = p.workers[r];

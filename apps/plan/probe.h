@@ -11,7 +11,7 @@
 
 namespace skein::apps {
 
-// Seconds are medians of steps that all workers computed at the same time and without messages.
+// Seconds are means of steps that all workers computed at the same time and without messages.
 struct ProbedWorker {
   std::string host, network,
       machine;  // its name; what workers share that have the same network, or the same cores
