@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/plan/plan.h"
+#include "apps/report/progress.h"
 #include "apps/report/report_page.h"
 
 namespace skein::apps {
@@ -29,26 +30,26 @@ std::string bars(const Plan& p) {
         "<text class=\"said\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
         "<rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"16\" fill=\"var(--c0)\"/>"
         "<rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"16\" fill=\"var(--wait)\"/>"
-        "<text x=\"{:.1f}\" y=\"{:.0f}\">{:.0f}</text>\n",
+        "<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>\n",
         kNames - 10, y + 15, name_of(f.what), kNames, y + 3, busy, kNames + busy, y + 3, whole - busy,
-        kNames + whole + 6, y + 15, f.images_per_second);
+        kNames + whole + 6, y + 15, format_speed(f.images_per_second));
     y += kLine;
   }
   const double at = kNames + room * std::min(1.0, one / most);
   return svg + fmt::format(
                    "<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"{1:.0f}\"/>"
-                   "<text x=\"{2:.1f}\" y=\"{3:.0f}\">one worker alone: {4:.0f}</text>\n</svg>\n",
-                   at, y, at + 5, y + 16, one);
+                   "<text x=\"{2:.1f}\" y=\"{3:.0f}\">one worker alone: {4}</text>\n</svg>\n",
+                   at, y, at + 5, y + 16, format_speed(one));
 }
 
 std::string table(const Plan& p) {
   std::string rows;
   for (const Forecast& f : p.forecasts)
     rows += fmt::format(
-        "<tr><td>{}</td><td>{:.0f}</td><td>{:.0f} %</td><td>{}</td><td>{:.3g} "
+        "<tr><td>{}</td><td>{}</td><td>{:.0f} %</td><td>{}</td><td>{:.3g} "
         "MB</td><td>{:.3g}</td><td>{}</td><td>{}</td></tr>\n"
         "<tr><td class=\"command\" colspan=\"8\"><code>{}</code></td></tr>\n",
-        name_of(f.what), f.images_per_second, 100 * f.waiting,
+        name_of(f.what), format_speed(f.images_per_second), 100 * f.waiting,
         f.hidden ? fmt::format("{:.0f} %", 100 * *f.hidden) : "–", f.bytes_per_step / 1e6,
         hours_of_epoch(p, f), f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "–", escape_html(f.limit),
         escape_html(command_of(p, f)));
@@ -78,8 +79,8 @@ std::string plan_page(const Plan& p) {
   const Forecast& best = p.forecasts.front();
   const std::string body =
       "<section class=\"tiles\">\n" +
-      tile(fmt::format("{:.0f}", best.images_per_second), "images/s at best, simulated") +
-      tile(fmt::format("{:.0f}", by_one_worker(p.probed).images_per_second), "by one worker alone") +
+      tile(format_speed(best.images_per_second), "images/s at best, simulated") +
+      tile(format_speed(by_one_worker(p.probed).images_per_second), "by one worker alone") +
       tile(std::to_string(p.probed.fronts.size()), "hosts") +
       tile(fmt::format("{:.1f} ms", 1e3 * p.probed.workers.front().step()), "a step of worker 0") +
       "</section>\n" + commands(p) +

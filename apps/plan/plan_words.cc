@@ -6,6 +6,7 @@
 #include "apps/base/printable.h"
 #include "apps/config/predicted.h"
 #include "apps/plan/plan.h"
+#include "apps/report/progress.h"
 
 namespace skein::apps {
 namespace {
@@ -49,8 +50,8 @@ std::string probed_in_words(const Probed& p) {
 // Two spaces stand in front of a setting, and nowhere else in a row but between its figures.
 std::string row_in_words(const Plan& p, const Forecast& f, size_t limits) {
   const double steps = f.images_per_second / double(p.probed.global_batch);  // a second
-  return fmt::format("{:>9.{}f} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<{}}  {}{}{}\n",
-                     f.images_per_second, f.images_per_second < 100 ? 1 : 0, 100 * f.waiting,
+  return fmt::format("{:>9} {:>8.0f}% {:>7} {:>9.2f} {:>9.3g} {:>9.3g} {:>9}  {:<{}}  {}{}{}\n",
+                     format_speed(f.images_per_second), 100 * f.waiting,
                      f.hidden ? fmt::format("{:.0f}%", 100 * *f.hidden) : "-", f.bytes_per_step * steps / 1e6,
                      hours_of_epoch(p, f), f.bytes_per_step * double(p.probed.steps_per_epoch) / 1e9,
                      f.accuracy ? fmt::format("{:+.2f}", *f.accuracy) : "-", f.limit, limits,
@@ -95,16 +96,17 @@ std::string verdict(const Plan& p) {
   const Forecast& best = p.forecasts.front();
   const auto alone = faster_alone(p);
   if (alone && alone->workers == 1)
-    return fmt::format("One worker alone is faster: {:.0f} images/s, and {} workers by {} at best {:.0f}",
-                       alone->images_per_second, p.probed.workers.size(), best.what.algorithm,
-                       best.images_per_second);
+    return fmt::format("One worker alone is faster: {} images/s, and {} workers by {} at best {}",
+                       format_speed(alone->images_per_second), p.probed.workers.size(), best.what.algorithm,
+                       format_speed(best.images_per_second));
   if (alone)
     return fmt::format(
-        "One machine is faster: the workers of one host compute {:.0f} images/s, and {} hosts by {} at best "
-        "{:.0f}",
-        alone->images_per_second, p.probed.fronts.size(), best.what.algorithm, best.images_per_second);
-  return fmt::format("Fastest: {}{}{}, {:.0f} images/s, {:.2f} times one worker alone", best.what.algorithm,
-                     best.what.flags.empty() ? "" : " ", best.what.flags, best.images_per_second,
+        "One machine is faster: the workers of one host compute {} images/s, and {} hosts by {} at best {}",
+        format_speed(alone->images_per_second), p.probed.fronts.size(), best.what.algorithm,
+        format_speed(best.images_per_second));
+  return fmt::format("Fastest: {}{}{}, {} images/s, {:.2f} times one worker alone", best.what.algorithm,
+                     best.what.flags.empty() ? "" : " ", best.what.flags,
+                     format_speed(best.images_per_second),
                      best.images_per_second / by_one_worker(p.probed).images_per_second);
 }
 

@@ -10,7 +10,7 @@ namespace skein::apps {
 namespace {
 
 std::string beside(const Predicted& p, double measured) {
-  std::string s = fmt::format("predicted: {:.0f} images/s", p.images_per_second);
+  std::string s = fmt::format("predicted: {} images/s", format_speed(p.images_per_second));
   if (p.bytes_per_step) s += fmt::format(", {} a step", format_bytes(*p.bytes_per_step));
   if (p.hidden_share) s += fmt::format(", {:.0f} % hidden", 100 * *p.hidden_share);
   const double more = 100 * (measured / p.images_per_second - 1);
@@ -20,7 +20,7 @@ std::string beside(const Predicted& p, double measured) {
 }  // namespace
 
 std::string in_words(const CostFigures& c, double training_seconds) {
-  std::string s = fmt::format("{:.0f} images/s, {} of training\n", c.images_per_second,
+  std::string s = fmt::format("{} images/s, {} of training\n", format_speed(c.images_per_second),
                               format_duration(training_seconds));
   if (c.bytes_per_step)
     s += fmt::format("{} sent by a worker in a step{}\n", format_bytes(*c.bytes_per_step),

@@ -33,6 +33,10 @@ struct Piece {
 
 }  // namespace
 
+std::string format_speed(double images_per_second) {
+  return number(images_per_second, images_per_second < 99.95 ? 1 : 0);
+}
+
 std::string format_duration(double seconds) {
   if (!(seconds >= 0 && seconds < 1e9)) return "-";
   const auto s = int64_t(std::llround(seconds));
@@ -56,7 +60,7 @@ std::string format_moment(const Moment& m, int width) {
   if (std::isfinite(m.loss)) pieces.push_back({fmt::format("loss {:.4f}", m.loss), 0});
   if (std::isfinite(m.top1)) pieces.push_back({fmt::format("top-1 {:.1f} %", m.top1), 2});
   if (std::isfinite(m.images_per_second)) {
-    pieces.push_back({number(m.images_per_second, m.images_per_second < 10 ? 1 : 0) + " images/s", 5});
+    pieces.push_back({format_speed(m.images_per_second) + " images/s", 5});
     pieces.push_back({"data " + percent(m.data_wait), 7});
     if (m.workers > 1) pieces.push_back({"peers " + percent(m.peer_wait), 6});
   }

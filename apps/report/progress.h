@@ -26,8 +26,9 @@ struct Moment {
 // "epoch 3/10  step 1200/9380  loss 0.4321  top-1 84.5 %  12345 images/s  data 1 %  peers 4 %  eta 2:31", cut
 // to `width` columns by leaving out the least important parts.
 std::string format_moment(const Moment&, int width = 1 << 20);
-std::string format_duration(double seconds);  // "0:07", "12:31", "3:05:00", "2 d 4 h"
-std::string format_bytes(double bytes);       // "512 B", "1.08 MB"
+std::string format_speed(double images_per_second);  // "1234", "4.4"
+std::string format_duration(double seconds);         // "0:07", "12:31", "3:05:00", "2 d 4 h"
+std::string format_bytes(double bytes);              // "512 B", "1.08 MB"
 
 // --progress: a line that is redrawn, lines every few seconds, or neither.
 enum class Showing : uint8_t { kLive, kPlain, kNone };

@@ -199,8 +199,9 @@ void Record::close_epoch(const SeenByAll& seen, const std::string& scores) {
                          .unreadable = batches_.unreadable() - unreadable_at_epoch_,
                          .bytes = seen.bytes};
   log_.write(event);
-  run_.progress.say(fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %{}  {:.0f} images/s", event.epoch,
-                                seen.loss.mean, seen.top1.mean, scores, event.images_per_second));
+  run_.progress.say(fmt::format("epoch {}  train loss {:.4f} top-1 {:.2f} %{}  {} images/s", event.epoch,
+                                seen.loss.mean, seen.top1.mean, scores,
+                                format_speed(event.images_per_second)));
   refresh_report();
   unreadable_at_epoch_ = batches_.unreadable();
   training_at_epoch_ = run_.costs.seconds.training();

@@ -18,6 +18,14 @@ using testing::has;
 using testing::ScratchDir;
 using testing::slurp;
 
+TEST(Progress, SpeedsBelowAHundredHaveADecimal) {
+  EXPECT_EQ(format_speed(1234.4), "1234");
+  EXPECT_EQ(format_speed(100), "100");
+  EXPECT_EQ(format_speed(99.97), "100");
+  EXPECT_EQ(format_speed(9.86), "9.9");
+  EXPECT_EQ(format_speed(NAN), "-");
+}
+
 TEST(Progress, DurationsReadLikeClocks) {
   EXPECT_EQ(format_duration(7), "0:07");
   EXPECT_EQ(format_duration(59.6), "1:00");
