@@ -35,7 +35,7 @@ double middle_step(const std::vector<Seconds>& steps) {
 }
 
 // The mean of one kind of work, or of all, since a run takes the sum of its steps, and those of busy machines
-// lie unevenly around the middle one. What holds up one step of few for longer than others is not counted.
+// lie unevenly around the middle one. A step that something has held up is cut to three times that one.
 double mean_of(const std::vector<Seconds>& steps, const std::function<double(const Seconds&)>& work) {
   constexpr double kHeldUp = 3;  // times the middle step
   const double most = kHeldUp * middle_step(steps);
