@@ -33,6 +33,7 @@ const writers = {
   percent,
   number,
   whole,
+  speed,
   duration,
   bytes,
   share: v => percent(100 * v),

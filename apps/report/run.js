@@ -65,8 +65,8 @@ function tiles() {
     ["test top-5", percent(s.top5 ?? last(test)("top5")), ""],
     ["test loss", number(s.loss ?? last(test)("loss")), ""],
     [
-      "images / s", count(s.images_per_second || last(step)("images_per_second")),
-      [several && `${page.workers} workers`, s.predicted && `${count(s.predicted.images_per_second)} predicted`]
+      "images / s", speed(s.images_per_second || last(step)("images_per_second")),
+      [several && `${page.workers} workers`, s.predicted && `${speed(s.predicted.images_per_second)} predicted`]
           .filter(Boolean).join(", ")
     ],
     ["time", duration(s.seconds ?? last(step)("seconds")), ""],

@@ -65,7 +65,7 @@ std::vector<Column> columns_for(const std::vector<RunGroup>& groups) {
       {"top-1", "percent", 1, summed_up("top1", "eval", "top1")},
       {"best", "percent", 1, best_top1},
       {"test loss", "number", -1, summed_up("loss", "eval", "loss")},
-      {"images/s", "whole", 1, summed_up("images_per_second", "step", "images_per_second")},
+      {"images/s", "speed", 1, summed_up("images_per_second", "step", "images_per_second")},
       {"time", "duration", -1, summed_up("seconds", "step", "seconds")},
   };
   // The highest accuracy that all runs reached.
@@ -113,6 +113,7 @@ std::string written(double v, const std::string& kind) {
   if (kind == "percent") return fmt::format("{:.2f} %", v);
   if (kind == "share") return fmt::format("{:.0f} %", 100 * v);
   if (kind == "whole") return fmt::format("{:.0f}", v);
+  if (kind == "speed") return format_speed(v);
   if (kind == "duration") return v < 60 ? fmt::format("{:.1f} s", v) : format_duration(v);
   if (kind == "bytes") return format_bytes(v);
   return fmt::format("{:.4g}", v);

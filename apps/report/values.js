@@ -55,6 +55,7 @@ const whole = v => known(v) ? thousands(Math.round(v)) : none;
 const count = v => !known(v) || v < 999500 ? whole(v) :
     v < 999.5e6                            ? (v / 1e6).toPrecision(3) + thin + "M" :
                                              (v / 1e9).toPrecision(3) + thin + "G";
+const speed = v => known(v) && v < 99.95 ? v.toFixed(1) : count(v);  // images a second
 // 99.96 must not be shown as 100.
 const percent = v => known(v) ? v.toFixed(v > 99.95 && v < 100 ? 2 : 1) + thin + "%" : none;
 function duration(s) {
