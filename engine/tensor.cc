@@ -7,6 +7,7 @@
 
 #include "engine/device/memory.h"
 #include "engine/loops/copy_past_caches.h"
+#include "engine/loops/moved_bytes.h"
 #include "engine/seam.h"
 
 namespace skein {
@@ -122,6 +123,7 @@ void copy_by(HostCopy& copy, const Tensor& to, const Tensor& from) {
         from.dtype());
   if (to.size() == 0 || to.address() == from.address()) return;
   to.storage()->written();
+  MovedBytes::count(2 * to.bytes());
   if (to.device().is_cuda() || from.device().is_cuda()) {
     const Device d = to.device().is_cuda() ? to.device() : from.device();
     if (to.device() != from.device() && records(d)) refuse_recording("a copy between two devices");

@@ -16,6 +16,8 @@ std::optional<Quadratic> quadratic_of(const FlatTask& t, const Member& me) {
 // Messages of collectives move on between the model's tensors, as in a run that computes.
 bool has_messages(const Member& me) { return me.world <= comm::sim::kMostByMessages; }
 
+// Such a run ends with an error, and leaves no checkpoint, so states of whole steps are kept only where the
+// time that it takes to copy them counts.
 WorkerOptions options_for(const FlatTask& t) {
   const Config& c = t.config;
   WorkerOptions o{.algorithm = c.algorithm,
@@ -25,7 +27,7 @@ WorkerOptions options_for(const FlatTask& t) {
                   .weight_decay = float(c.weight_decay),
                   .nesterov = c.nesterov,
                   .seed = uint64_t(c.seed),
-                  .whole_steps = false,  // such a run ends with an error, and leaves no checkpoint
+                  .whole_steps = t.world.pace.vector > 0,
                   .flags = options_of(c, c.steps)};
   o.flags.set("total-steps", text(c.steps));
   o.flags.set("warmup-steps", text(t.schedule.warmup));
@@ -80,6 +82,7 @@ void FlatWorker::step() {
   worker_.set_rate(float(task_.schedule.at(k_)));
   StepCosts costs(costs_, me_.comm);
   worker_.step([this](const optim::Slices& slices) { return gradient(slices); });
+  me_.simulated->pace.vectors(double(moved_.take()) * task_.model.stands_for);
   costs.end();
   ++k_;
 }

@@ -5,6 +5,7 @@
 #include "apps/embed/vector_worker.h"
 #include "apps/flat/flat_record.h"
 #include "apps/flat/quadratic.h"
+#include "engine/loops/moved_bytes.h"
 
 namespace skein::apps {
 
@@ -32,6 +33,7 @@ class FlatWorker {
   const Member& me_;
   const Tensor x_;
   const std::optional<Quadratic> quadratic_;  // none: a ghost's gradients are zero
+  MovedBytes moved_;                          // by this worker, between the steps of the pace
   VectorWorker worker_;
   Costs costs_;
   const std::vector<FlatPart> parts_;  // of backward: after each, messages move on

@@ -31,8 +31,7 @@ double duration(Section& s, const char* key, double per_second, double otherwise
 }
 
 double bytes_per_second(Section& s, const char* key, double otherwise) {
-  const double rate = s.number(key, 0, 0, kMostRate) * 1e6 / 8;
-  return s.has(key) ? rate : otherwise;
+  return s.has(key) ? s.number(key, 0, 0, kMostRate) * 1e6 / 8 : otherwise;
 }
 
 // Refuses a second one of a name.
@@ -138,8 +137,7 @@ void read_hosts(Section& top, WorldFile& w, const NetworkDefaults& defaults) {
     const int64_t copies = s.count("count", 1, 1, kMostWorkers);
     h.workers = int(s.count("workers", 1, 1, kMostWorkers));
     h.rate = bytes_per_second(s, "mbit_per_s", defaults.rate);
-    const double latency = duration(s, "latency_ms", 1e3);
-    h.latency = s.has("latency_ms") ? latency : defaults.latency;
+    h.latency = s.has("latency_ms") ? duration(s, "latency_ms", 1e3) : defaults.latency;
     const double cores = s.number("cores", 0, 0, kMostCores), speed = s.number("speed", 1, 1e-6, kMostSpeed);
     if (const std::string machine = s.word("machine"); !machine.empty()) {
       if (s.has("cores")) s.refuse("cores", "those of its machine are meant; leave one of the two out");
@@ -220,6 +218,7 @@ std::vector<double> read_trace(const Section& s, const std::string& path) {
 void read_gradient(Section& top, Section& compute, GradientPlan& g) {
   using Kind = GradientPlan::Kind;
   g.kind = Kind(compute.one_of("gradient", {"real", "quadratic", "ghost"}, "real"));
+  if (g.kind != Kind::kGhost && compute.has("vector_ns")) compute.refuse("vector_ns", "is of ghosts alone");
   for (Section& s : top.tables("quadratic", false)) {
     if (g.kind != Kind::kQuadratic) top.refuse("quadratic", "needs gradient = \"quadratic\" in [compute]");
     g.dimension = s.count("dimension", g.dimension, 1, int64_t(1) << 30);
@@ -245,6 +244,7 @@ void read_compute(Section& top, WorldFile& w, const std::filesystem::path& folde
     p.forward = s.number("forward", p.forward, 0, 1);
     p.cores = s.number("cores", 1, 1e-3, kMostCores);
     p.ahead = duration(s, "ahead_ms", 1e3);
+    p.vector = duration(s, "vector_ns", 1e9);
     using Law = PacePlan::Law;
     const auto belongs = [&](Law law, const char* key) {
       if (p.law != law && s.has(key)) s.refuse(key, "is of another law");

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/loops/moved_bytes.h"
+#include "engine/vectors/vec.h"
+
 namespace skein::apps {
 
 double middle(std::vector<double> all) {
@@ -14,7 +17,8 @@ Computing::Computing(const Config& c, const Member& me, Progress& progress)
       run_(c, open_setup(c, me), "", progress, survivors_),
       traces_(run_),
       batches_(run_),
-      learning_(run_, batches_, traces_) {
+      learning_(run_, batches_, traces_),
+      beside_(learning_.flat.x.clone()) {
   batches_.open();
 }
 
@@ -35,8 +39,10 @@ Seconds Computing::step(std::vector<double>* finals) {
   learning_.worker->gradient(slices);
   stream.sync();
   const double there = clock_seconds();
+  MovedBytes moved;
   learning_.worker->local_step(learning_.worker->x);
   stream.sync();
+  moved_by_update_ = moved.take();
   ++run_.k;
   Seconds s;
   s.data = run_.costs.seconds.data - before.data;
@@ -48,9 +54,22 @@ Seconds Computing::step(std::vector<double>* finals) {
   return s;
 }
 
-std::vector<Seconds> Computing::steps(int count) {
-  std::vector<Seconds> all;
-  for (int i = 0; i < count; ++i) all.push_back(step());
+// What strategies do: a vector that has not been read since the last step, and the parameters.
+double Computing::pass() {
+  const double from = clock_seconds();
+  MovedBytes moved;
+  lerp(beside_, learning_.flat.x, 0.5f);
+  current_stream(run_.setup.device).sync();
+  moved_by_pass_ = moved.take();
+  return clock_seconds() - from;
+}
+
+std::vector<StepAndPass> Computing::steps(int count) {
+  std::vector<StepAndPass> all;
+  for (int i = 0; i < count; ++i) {
+    all.push_back({step()});
+    all.back().pass = pass();
+  }
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include "apps/plan/computing.h"
 #include "comm/average/ring_exchange.h"
 #include "comm/join/sockets.h"
+#include "engine/loops/moved_bytes.h"
 #include "nn/slices.h"
 
 namespace skein::apps {
@@ -28,25 +29,25 @@ constexpr int64_t kFew = 256 << 10;  // bytes of a message that tells slow links
 constexpr double kSlow = 5e-3;       // on slow ones it takes longer than this,
 constexpr int64_t kSome = 1 << 20, kMany = 16 << 20;  // and many bytes would take too long
 
-double middle_step(const std::vector<Seconds>& steps) {
+double middle_step(const std::vector<StepAndPass>& steps) {
   std::vector<double> all;
-  for (const Seconds& s : steps) all.push_back(s.training());
+  for (const StepAndPass& s : steps) all.push_back(s.training());
   return middle(all);
 }
 
 // The mean of one kind of work, or of all, since a run takes the sum of its steps, and those of busy machines
 // lie unevenly around the middle one. A step that something has held up is cut to three times that one.
-double mean_of(const std::vector<Seconds>& steps, const std::function<double(const Seconds&)>& work) {
+double mean_of(const std::vector<StepAndPass>& steps, const std::function<double(const StepAndPass&)>& work) {
   constexpr double kHeldUp = 3;  // times the middle step
   const double most = kHeldUp * middle_step(steps);
   double sum = 0;
-  for (const Seconds& s : steps) sum += work(s) * std::min(1.0, most / std::max(s.training(), 1e-9));
+  for (const StepAndPass& s : steps) sum += work(s) * std::min(1.0, most / std::max(s.training(), 1e-9));
   return sum / double(steps.size());
 }
 
 // Of steps from those before them, since the speed of machines drifts; from the quartiles, so that a step
 // which something has held up counts for nothing.
-double spread_of(const std::vector<Seconds>& steps) {
+double spread_of(const std::vector<StepAndPass>& steps) {
   std::vector<double> changes;
   for (size_t i = 1; i < steps.size(); ++i)
     changes.push_back(
@@ -101,13 +102,15 @@ void compute(Probed& p, Computing& computing, const Member& me) {
     spread = spread_of(alone);
   }
   me.comm.barrier();
-  const auto rows =
-      comm::gather_numbers(me.comm, {mean_of(steps, &Seconds::data), mean_of(steps, &Seconds::forward),
-                                     mean_of(steps, &Seconds::backward), mean_of(steps, &Seconds::update),
-                                     spread, crowded, double(first)});
+  const auto rows = comm::gather_numbers(
+      me.comm, {mean_of(steps, &Seconds::data), mean_of(steps, &Seconds::forward),
+                mean_of(steps, &Seconds::backward), mean_of(steps, &Seconds::update), spread, crowded,
+                double(first), mean_of(steps, &StepAndPass::pass) / double(computing.moved_by_pass()),
+                double(computing.moved_by_update())});
   for (size_t r = 0; r < rows.size(); ++r) {
     ProbedWorker& w = p.workers[r];
     w.loading = rows[r][0], w.forward = rows[r][1], w.backward = rows[r][2], w.update = rows[r][3];
+    w.byte = rows[r][7], w.updated = rows[r][8];
     const std::vector<double>& of_machine = rows[size_t(rows[r][6])];
     w.spread = of_machine[4], w.crowded = of_machine[5];
   }
@@ -167,16 +170,19 @@ void add_steps(std::vector<double>& all, Computing& computing, int count) {
 }
 
 // The same where this sends in each step, to arrive by the end of the step after it; so the first of all,
-// beside which nothing arrives, is one more, and does not count.
-void add_steps_beside(comm::RingExchange& ring, std::vector<double>& all, Computing& computing, int count) {
+// beside which nothing arrives, is one more, and does not count. What it does with vectors, each byte in so
+// many seconds, is no part of the times: it is known, and simulated, for itself.
+void add_steps_beside(comm::RingExchange& ring, std::vector<double>& all, Computing& computing, int count,
+                      double byte) {
   ring.send();
   computing.step();
   for (int i = 0; i < count; ++i) {
     const double from = clock_seconds();
+    MovedBytes moved;  // but for the step's, which counts its own
     ring.send();
     computing.step();
     ring.receive();
-    all.push_back(clock_seconds() - from);
+    all.push_back(clock_seconds() - from - double(moved.take()) * byte);
   }
   ring.receive();
 }
@@ -260,7 +266,8 @@ void burden(Probed& p, Computing& computing, const Member& me, comm::Communicato
     me.comm.barrier();
     add_steps(alone, computing, (count + 1) / 2);
     me.comm.barrier();
-    ring ? add_steps_beside(*ring, all, computing, count) : add_steps(all, computing, count + 1);
+    ring ? add_steps_beside(*ring, all, computing, count, p.workers[size_t(me.rank)].byte)
+         : add_steps(all, computing, count + 1);
   };
   for (int turn = 0; turn < turns; ++turn) {
     beside(both, with_both);

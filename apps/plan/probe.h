@@ -1,5 +1,6 @@
 // Probe: what --plan measures before it simulates: the speed of the workers and of their messages.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@ struct ProbedWorker {
   // Standard deviation of the logarithm of a step's time; where workers share a machine, of steps that one of
   // them computes alone: as the system lets them take turns, those of all at once differ, and yet even out.
   double spread = 0;
+  double byte = 0,
+         updated = 0;  // of a pass over a vector, for each byte that it moves; bytes that update moves
   double crowded = 1;  // how many times as long a step takes as one that its machine computes alone
   double step() const { return loading + forward + backward + update; }
+  double computing() const { return step() - std::min(update, updated * byte); }  // without such passes
 };
 
 // What the first workers of all hosts do at the same time, with so many bytes, and how long it takes.

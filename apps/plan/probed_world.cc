@@ -36,7 +36,8 @@ bool is_burden(const Probed& p) {
 void add_hosts(const Probed& p, WorldFile& w) {
   std::map<std::string, int> machines;
   std::map<std::string, double> workers_of, steps_of;
-  for (const ProbedWorker& one : p.workers) ++workers_of[one.machine], steps_of[one.machine] += one.step();
+  for (const ProbedWorker& one : p.workers)
+    ++workers_of[one.machine], steps_of[one.machine] += one.computing();
   const double fronts = double(p.fronts.size());
   const double sent = fronts * p.neighbors() * double(p.burden.bytes),
                one_way = fronts * double(p.one_way.bytes);
@@ -51,7 +52,7 @@ void add_hosts(const Probed& p, WorldFile& w) {
       if (one_way > 0) w.site.work_one_way += p.one_way.seconds * cores / one_way;
     }
     // Who gets less of shared cores for a while gets more later.
-    const double step = crowded ? steps_of[one.machine] / workers_of[one.machine] : one.step();
+    const double step = crowded ? steps_of[one.machine] / workers_of[one.machine] : one.computing();
     const double alone = step / one.crowded;
     if (r > 0 && one.network == p.workers[r - 1].network) {
       ++w.site.hosts.back().workers;
@@ -66,12 +67,15 @@ void add_hosts(const Probed& p, WorldFile& w) {
 }
 
 void set_pace(const Probed& p, WorldFile& w) {
-  double step = 0, back = 0, spread = 0;
-  for (const ProbedWorker& one : p.workers)
-    step += one.step(), back += one.backward, spread += one.spread / double(p.workers.size());
+  double step = 0, back = 0, spread = 0, byte = 0;
+  for (const ProbedWorker& one : p.workers) {
+    step += one.computing(), back += one.backward, byte += one.byte;
+    spread += one.spread / double(p.workers.size());
+  }
   w.pace.step = *std::max_element(w.speeds.begin(), w.speeds.end());
   w.pace.forward = std::clamp(1 - back / step, 0.0, 1.0);  // all but backward, during which messages travel
   for (double& speed : w.speeds) speed = w.pace.step / speed;
+  w.pace.vector = w.pace.step * byte / step;  // both take longer in a crowd
   w.pace.law = comm::sim::PacePlan::Law::kLognormal;
   w.pace.sigma = std::min(spread, 1.0);
 }

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "engine/base.h"
 
@@ -41,6 +42,7 @@ void Fiber::resume(Fiber& running) {
   void* const now = abi::__cxa_get_globals();
   std::memcpy(&running.exceptions_, now, sizeof(Exceptions));
   std::memcpy(now, &exceptions_, sizeof(Exceptions));
+  running.moved_ = std::exchange(MovedBytes::current(), moved_);
   continuation_.resume(running.continuation_);
 }
 

@@ -5,12 +5,14 @@
 #include <functional>
 
 #include "comm/sim/stack_switch.h"
+#include "engine/loops/moved_bytes.h"
 
 namespace skein::comm::sim {
 
 // Changing from one to another costs a hundredth of what a thread of the machine costs. Exceptions may
-// be thrown and handled in each of them, whatever the others are doing; other thread_local state is the
-// same for all.
+// be thrown and handled in each of them, whatever the others are doing, and each counts its MovedBytes or, as
+// long as it has none, those of the fiber that made it, which must outlive it then; other thread_local state
+// is the same for all.
 class Fiber {
  public:
   Fiber() = default;  // the stack of the calling thread, to come back to
@@ -32,6 +34,7 @@ class Fiber {
   void* stack_ = nullptr;
   Continuation continuation_;
   Exceptions exceptions_;
+  MovedBytes* moved_ = MovedBytes::current();
 };
 
 }  // namespace skein::comm::sim

@@ -25,7 +25,11 @@ void Pace::begin() {
 void Pace::work(double share) {
   const double off = std::min(done_, share * seconds_), left = share * seconds_ - off;
   done_ -= off;
-  if (left > 0) world_.compute(left, plan_.cores);
+  spend(left);
+}
+
+void Pace::spend(double seconds) {
+  if (seconds > 0) world_.compute(seconds, plan_.cores);
   idle_since_ = world_.now();
 }
 

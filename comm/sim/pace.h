@@ -10,6 +10,7 @@ struct PacePlan {
   double forward = 1. / 3;  // share of it that forward takes; backward has the rest
   double cores = 1;         // that a worker uses
   double ahead = 0;         // seconds of a step that need no weights: done while the worker waits before it
+  double vector = 0;        // seconds for each byte that a worker moves otherwise, of its algorithm's vectors
   double sigma = 0;         // kLognormal: standard deviation of the logarithm
   double slow = 1;          // kMarkov: a slow step takes so many times as long as one that is not,
   double enter = 0;         // with this probability a worker that is not slow is so in its next step,
@@ -28,13 +29,15 @@ class Pace {
   // The calling thread has worked for such a share of this step: of forward, or of backward.
   void forward(double share) { work(share * plan_.forward); }
   void backward(double share) { work(share * (1 - plan_.forward)); }
-  void whole() { work(1); }  // of both, in one piece
+  void whole() { work(1); }                                             // of both, in one piece
+  void vectors(double bytes) { spend(bytes * plan_.vector / speed_); }  // has moved so many
   double forward_share() const { return plan_.forward; }
   double seconds() const { return seconds_; }  // of this step, alone
 
  private:
   double draw();
   void work(double share);
+  void spend(double seconds);
 
   World& world_;
   const PacePlan plan_;

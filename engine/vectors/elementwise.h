@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/loops/moved_bytes.h"
 #include "engine/vectors/packets.h"
 #include "engine/vectors/segments.h"
 #include "engine/vectors/vec.h"
@@ -60,6 +61,7 @@ bool allows_packets(const T* p) {
 // vector, the number is 0, and nothing is loaded or stored.
 template <class T = float>
 struct Read {
+  static constexpr int64_t kMoved = sizeof(T);  // bytes of an element
   const T* x;
   explicit Read(const Tensor& t) : x(t.in<T>()) {}
   template <int N>
@@ -71,6 +73,7 @@ struct Read {
 // float&: an element that is read and written.
 template <class T = float>
 struct Change {
+  static constexpr int64_t kMoved = 2 * sizeof(T);
   T* y;
   explicit Change(const Tensor& t) : y(t.out<T>()) {}
   template <int N>
@@ -86,6 +89,7 @@ struct Change {
 // float&: an element that is written and begins as 0.
 template <class T = float>
 struct Write {
+  static constexpr int64_t kMoved = sizeof(T);
   T* y;
   explicit Write(const Tensor& t) : y(t.out<T>()) {}
   template <int N>
@@ -181,6 +185,11 @@ template <class A>
 inline constexpr bool kEnters = requires(A& a) {
   a.enter(0);
 };
+template <class A>
+constexpr int64_t moved_by() {
+  if constexpr (requires { A::kMoved; }) return A::kMoved;
+  return 0;
+}
 template <size_t, class A>
 struct Argument {
   A a;
@@ -191,6 +200,7 @@ template <class F, size_t... I, class... A>
 struct Elementwise<F, std::index_sequence<I...>, A...> : Argument<I, A>... {
   F f;
   static constexpr bool kByBlocks = (kEnters<A> || ...);
+  static constexpr int64_t kMoved = (moved_by<A>() + ... + 0);  // bytes of an element of all vectors
   void settle() { (settle_one(Argument<I, A>::a), ...); }
   void enter(int64_t i) { (enter_one(Argument<I, A>::a, i), ...); }
   bool aligned() const { return (is_aligned(Argument<I, A>::a) && ...); }
@@ -227,7 +237,9 @@ struct Elementwise<F, std::index_sequence<I...>, A...> : Argument<I, A>... {
 // Calls f for each element of y and of the vectors among the arguments, which are as long and on its device.
 template <class F, class... A>
 void each_element(const Tensor& y, F f, A... a) {
-  run_pass(y.device(), y.size(), Elementwise<F, std::index_sequence_for<A...>, A...>{{a}..., f});
+  using Pass = Elementwise<F, std::index_sequence_for<A...>, A...>;
+  MovedBytes::count(y.size() * Pass::kMoved);
+  run_pass(y.device(), y.size(), Pass{{a}..., f});
 }
 
 }  // namespace skein

@@ -158,6 +158,8 @@ TEST(WorldFile, SaysWhatIsWrongAndWhere) {
        "lognormal?"},
       {"[compute]\nstep_ms = 1\nsigma = 1\n" + kHost, "[compute] sigma: is of another law"},
       {"[compute]\nlaw = \"trace\"\n" + kHost, "[compute] trace: is needed"},
+      {"[compute]\nstep_ms = 1\nvector_ns = 0.1\n" + kHost,
+       "w.toml:3: [compute] vector_ns: is of ghosts alone"},
       {"[compute]\nlaw = \"trace\"\ntrace = \"t\"\nstep_ms = 1\n" + kHost,
        "w.toml:4: [compute] step_ms: is of another law"},
       {kLeast + "[network]\nshared = 0\n", "w.toml:6: [network] shared: 0 is out of range"},

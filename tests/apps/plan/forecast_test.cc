@@ -124,6 +124,34 @@ TEST(ProbedWorld, HasTheWorkOfMessages) {
   EXPECT_EQ(world_of(p).site.machines.at(0).cores, 2);
 }
 
+// What update does with vectors is simulated for itself: 20 MB at a tenth of a nanosecond a byte are 2 of its
+// 5 ms. Workers of one machine need longer for a byte by the same factor as for a step.
+TEST(ProbedWorld, HasTheTimeOfVectors) {
+  Probed p = probed([](int, int) { return 1e8; });
+  for (ProbedWorker& one : p.workers) one.update = 0.005, one.updated = 20e6, one.byte = 1e-10;
+  EXPECT_NEAR(world_of(p).pace.step, 0.103, 1e-9);
+  EXPECT_NEAR(world_of(p).pace.vector, 1e-10, 1e-15);
+  for (ProbedWorker& one : p.workers) one.machine = "a", one.crowded = 1.5;
+  EXPECT_NEAR(world_of(p).pace.vector, 1e-10 / 1.5, 1e-15);
+  for (ProbedWorker& one : p.workers) one.updated = 1e9;  // no more than update has taken
+  EXPECT_NEAR(world_of(p).pace.step, 0.1 / 1.5, 1e-9);
+}
+
+// A step of SGD with momentum moves 24 bytes for each number (it reads x twice), and its copy of x and of the
+// momentum 16; a round of 50 steps does little more.
+TEST(Forecast, CountsWhatAlgorithmsDoWithVectors) {
+  const auto step = [](double byte) {
+    Probed p = probed([](int, int) { return 1e9; });
+    for (ProbedWorker& one : p.workers) one.byte = byte;
+    return 3 * 64 / planned(config(), p, {{"local-sgd", "--tau 50"}}).forecasts.at(0).images_per_second;
+  };
+  const double free = step(0), slow = step(1e-9);
+  const double bytes = (slow - free) / 1e-9 / 272474;  // parameters
+  EXPECT_GT(bytes, 40);
+  EXPECT_LT(bytes, 42);
+  EXPECT_NEAR(step(2e-9) - slow, slow - free, 1e-6);
+}
+
 // allreduce of 270,000 parameters among three: 2 (n - 1) / n of 1.09 MB at 1 MB/s.
 TEST(Forecast, KnowsTimesAndWhatLimitsThem) {
   const Config c = config();

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/vectors/vec.h"
+
 namespace skein::comm::sim {
 namespace {
 
@@ -44,6 +46,33 @@ TEST(Fiber, HandlesItsExceptionsWhileOthersRun) {
   });
   first->resume(outside);
   EXPECT_EQ(caught, 31);
+}
+
+// That of the fiber that made it, until it has one of its own.
+TEST(Fiber, CountsMovedBytesWhileOthersRun) {
+  const Tensor x = Tensor::zeros({100});
+  Fiber outside;
+  MovedBytes mine;
+  std::unique_ptr<Fiber> first, second;
+  int64_t of_first = 0;
+  first = std::make_unique<Fiber>([&] {
+    MovedBytes own;
+    second = std::make_unique<Fiber>([&] {
+      scale(x, 1.f);
+      outside.resume(*second);
+    });
+    scale(x, 1.f);
+    outside.resume(*first);
+    of_first = own.take();
+    outside.resume(*first);
+  });
+  first->resume(outside);
+  EXPECT_EQ(mine.take(), 0);
+  scale(x, 1.f);
+  second->resume(outside);
+  first->resume(outside);
+  EXPECT_EQ(of_first, 2 * 800);
+  EXPECT_EQ(mine.take(), 800);
 }
 
 // A fiber that has given way for good leaves its frames as they are.

@@ -80,5 +80,17 @@ TEST(Pace, ForwardAndBackwardMakeAStep) {
   world.run();
 }
 
+TEST(Pace, SpendsTimeOnVectors) {
+  World world;
+  world.begin(1, [&] {
+    Pace free(world, {}, 1, 0, 1), pace(world, {.vector = 1e-3}, 1, 0, 1, 2);
+    free.vectors(1e9);
+    EXPECT_EQ(world.now(), 0);
+    pace.vectors(1000);
+    EXPECT_NEAR(world.now(), 0.5, 1e-8);
+  });
+  world.run();
+}
+
 }  // namespace
 }  // namespace skein::comm::sim

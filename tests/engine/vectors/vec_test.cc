@@ -1,6 +1,7 @@
 // The algebra of flat vectors against plain loops.
 #include <limits>
 
+#include "engine/loops/moved_bytes.h"
 #include "engine/vectors/vec.h"
 #include "tests/support/testing.h"
 
@@ -23,6 +24,23 @@ std::vector<double> each(const std::vector<double>& a, const std::vector<double>
   std::vector<double> y;
   for (size_t i = 0; i < a.size(); ++i) y.push_back(f(a[i], b[i]));
   return y;
+}
+
+TEST_P(Vec, TheMemoryThatTheyMoveIsCounted) {
+  const Tensor x = make(1), low = make(2, kBF16);
+  MovedBytes moved;
+  axpy(x, 2.f, make(3));
+  const int64_t made = GetParam().is_host() ? 0 : 8 * kN;  // make() copies to the device
+  EXPECT_EQ(moved.take(), 12 * kN + made);
+  copy(x, low);
+  EXPECT_EQ(moved.take(), 6 * kN);
+  {
+    MovedBytes inner;
+    copy_bytes(x, x.clone());
+    EXPECT_EQ(inner.take(), 16 * kN);
+  }
+  fill(x, 1.f);
+  EXPECT_EQ(moved.take(), 4 * kN);
 }
 
 TEST_P(Vec, FunctionsAreTheirFormulas) {
