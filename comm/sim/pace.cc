@@ -28,6 +28,10 @@ void Pace::work(double share) {
   spend(left);
 }
 
+void Pace::vectors(double bytes) {
+  if (plan_.vector > 0) spend(bytes * plan_.vector / speed_);
+}
+
 void Pace::spend(double seconds) {
   if (seconds > 0) world_.compute(seconds, plan_.cores);
   idle_since_ = world_.now();

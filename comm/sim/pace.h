@@ -29,8 +29,8 @@ class Pace {
   // The calling thread has worked for such a share of this step: of forward, or of backward.
   void forward(double share) { work(share * plan_.forward); }
   void backward(double share) { work(share * (1 - plan_.forward)); }
-  void whole() { work(1); }                                             // of both, in one piece
-  void vectors(double bytes) { spend(bytes * plan_.vector / speed_); }  // has moved so many
+  void whole() { work(1); }    // of both, in one piece
+  void vectors(double bytes);  // it has moved so many, of its algorithm's
   double forward_share() const { return plan_.forward; }
   double seconds() const { return seconds_; }  // of this step, alone
 
