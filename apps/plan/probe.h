@@ -20,8 +20,8 @@ struct ProbedWorker {
   // Standard deviation of the logarithm of a step's time; where workers share a machine, of steps that one of
   // them computes alone: as the system lets them take turns, those of all at once differ, and yet even out.
   double spread = 0;
-  double byte = 0,
-         updated = 0;  // of a pass over a vector, for each byte that it moves; bytes that update moves
+  double byte = 0;     // of a pass over a vector, for each that it reads or writes
+  double updated = 0;  // bytes that update reads or writes
   double crowded = 1;  // how many times as long a step takes as one that its machine computes alone
   double step() const { return loading + forward + backward + update; }
   double computing() const { return step() - std::min(update, updated * byte); }  // without such passes

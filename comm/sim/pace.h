@@ -10,7 +10,7 @@ struct PacePlan {
   double forward = 1. / 3;  // share of it that forward takes; backward has the rest
   double cores = 1;         // that a worker uses
   double ahead = 0;         // seconds of a step that need no weights: done while the worker waits before it
-  double vector = 0;        // seconds for each byte that a worker moves otherwise, of its algorithm's vectors
+  double vector = 0;        // beside it: seconds for each byte of its algorithm's vectors that a worker moves
   double sigma = 0;         // kLognormal: standard deviation of the logarithm
   double slow = 1;          // kMarkov: a slow step takes so many times as long as one that is not,
   double enter = 0;         // with this probability a worker that is not slow is so in its next step,
@@ -30,7 +30,7 @@ class Pace {
   void forward(double share) { work(share * plan_.forward); }
   void backward(double share) { work(share * (1 - plan_.forward)); }
   void whole() { work(1); }    // of both, in one piece
-  void vectors(double bytes);  // it has moved so many, of its algorithm's
+  void vectors(double bytes);  // it has moved so many beside the step
   double forward_share() const { return plan_.forward; }
   double seconds() const { return seconds_; }  // of this step, alone
 
