@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -124,8 +123,7 @@ Fluid::Flow Fluid::begin(Course course, double amount, std::function<void()> don
   State& state =
       flows_.emplace(f, State{std::move(course), amount, 0, baton_.now(), {}, std::move(done)}).first->second;
   if (!shares) return retime(f, state, alone), f;
-  changed_.insert(f);
-  settle_soon();
+  settle_soon(f);
   return f;
 }
 
@@ -142,55 +140,57 @@ void Fluid::remove(Flows::iterator i) {
   if (state.ends) baton_.cancel(*state.ends);
   for (size_t r : state.course.through) {
     leave(resources_[r], flow);
-    each_beside(resources_[r], [&](Flow other) { changed_.insert(other); });
+    each_beside(resources_[r], [&](Flow other) { settle_soon(other); });
   }
-  changed_.erase(flow);
   flows_.erase(i);
-  if (!changed_.empty()) settle_soon();
 }
 
 // Goes through the flows of each resource, and of the opposite one, once or twice.
-std::vector<Fluid::Flow> Fluid::connected(Flow first, std::set<Flow>& seen) const {
-  std::vector<Flow> all = {first};
-  std::set<size_t> resources;
-  seen.insert(first);
-  for (size_t i = 0; i < all.size(); ++i)
-    for (size_t r : flows_.at(all[i]).course.through)
-      if (resources.insert(r).second)
-        each_beside(resources_[r], [&](Flow f) {
-          if (seen.insert(f).second) all.push_back(f);
-        });
+Fluid::Together Fluid::connected_with(Flow first) {
+  Together all;
+  const auto come_to = [&](Flow f) {
+    State& s = flows_.at(f);
+    if (std::exchange(s.settled, settlings_) != settlings_) all.flows.emplace_back(f, &s);
+  };
+  come_to(first);
+  for (size_t i = 0; i < all.flows.size(); ++i)
+    for (size_t r : all.flows[i].second->course.through) {
+      Resource& used = resources_[r];
+      if (std::exchange(used.settled, settlings_) == settlings_) continue;
+      used.place = all.resources.size();
+      all.resources.push_back(r);
+      each_beside(used, come_to);
+    }
   return all;
 }
 
-void Fluid::settle_soon() {
-  if (!std::exchange(settles_, true)) baton_.at(baton_.now(), [this] { settle(); });
+void Fluid::settle_soon(Flow f) {
+  if (changed_.empty()) baton_.at(baton_.now(), [this] { settle(); });
+  changed_.push_back(f);
 }
 
 void Fluid::settle() {
-  settles_ = false;
-  std::set<Flow> seen;
-  for (Flow f : std::exchange(changed_, {}))
-    if (!seen.count(f)) settle(connected(f, seen));
+  ++settlings_;
+  std::vector<Flow> changed = std::exchange(changed_, {});
+  std::sort(changed.begin(), changed.end());
+  for (Flow f : changed)
+    if (const auto i = flows_.find(f); i != flows_.end() && i->second.settled != settlings_)
+      settle(connected_with(f));
 }
 
-void Fluid::settle(const std::vector<Flow>& together) {
+void Fluid::settle(const Together& together) {
   if (share_evenly(together)) return;
-  std::map<size_t, size_t> place;  // of a resource, among those that these flows use
   std::vector<double> capacities;
+  for (size_t r : together.resources) capacities.push_back(capacity_now(resources_[r]));
   std::vector<Course> courses;
-  for (Flow f : together) {
-    const Course& own = flows_.at(f).course;
-    Course c{{}, own.most, own.turn};
-    for (size_t r : own.through) {
-      const auto [at, fresh] = place.emplace(r, capacities.size());
-      if (fresh) capacities.push_back(capacity_now(resources_[r]));
-      c.through.push_back(at->second);
-    }
-    courses.push_back(std::move(c));
+  for (const auto& [f, state] : together.flows) {
+    const Course& own = state->course;
+    Course& c = courses.emplace_back(Course{{}, own.most, own.turn});
+    for (size_t r : own.through) c.through.push_back(resources_[r].place);
   }
   const std::vector<double> rates = fair_rates(capacities, courses);
-  for (size_t i = 0; i < together.size(); ++i) retime(together[i], flows_.at(together[i]), rates[i]);
+  auto rate = rates.begin();
+  for (const auto& [f, state] : together.flows) retime(f, *state, *rate++);
 }
 
 void Fluid::flow_until_now(State& s) const {
@@ -245,29 +245,29 @@ std::optional<size_t> Fluid::even_place_for(const Course& c) const {
   return std::nullopt;
 }
 
-// These are all that share something. Returns whether one resource holds them all.
-bool Fluid::share_evenly(const std::vector<Flow>& together) {
+// Returns whether one resource holds them all.
+bool Fluid::share_evenly(const Together& together) {
   constexpr size_t kFrom = 8;  // rates of fewer are as soon computed
-  if (together.size() < kFrom) return false;
-  const Course& one = flows_.at(together[0]).course;
+  const size_t size = together.flows.size();
+  if (size < kFrom) return false;
+  const Course& one = together.flows[0].second->course;
   const auto place = std::find_if(one.through.begin(), one.through.end(),
-                                  [&](size_t r) { return resources_[r].flows.size() == together.size(); });
+                                  [&](size_t r) { return resources_[r].flows.size() == size; });
   if (place == one.through.end()) return false;
   Resource& all = resources_[*place];
   double most = kInfinite;
-  for (Flow f : together) {
-    const Course& c = flows_.at(f).course;
+  for (const auto& [f, state] : together.flows) {
+    const Course& c = state->course;
     if (c.turn != one.turn || !is_alone_but_in(*place, c, 1)) return false;
     most = std::min(most, most_but_in(*place, c));
   }
-  if (most < all.capacity / double(together.size())) return false;
+  if (most < all.capacity / double(size)) return false;
   all.even = std::make_unique<Even>(Even{EqualShares(all.capacity, baton_.now()), one.turn, most});
-  for (Flow f : together) {
-    State& s = flows_.at(f);
-    flow_until_now(s);
-    if (s.ends) baton_.cancel(*std::exchange(s.ends, {}));
-    s.evenly = *place;
-    all.even->flows.join(f, s.left, baton_.now());
+  for (const auto& [f, s] : together.flows) {
+    flow_until_now(*s);
+    if (s->ends) baton_.cancel(*std::exchange(s->ends, {}));
+    s->evenly = *place;
+    all.even->flows.join(f, s->left, baton_.now());
   }
   await_first(*place);
   return true;
@@ -300,9 +300,8 @@ void Fluid::dissolve(size_t resource) {
     s.left = even->flows.leave(f, baton_.now());
     s.rate = 0, s.since = baton_.now();
     s.evenly.reset();
-    changed_.insert(f);
+    settle_soon(f);
   }
-  if (!changed_.empty()) settle_soon();
 }
 
 }  // namespace skein::comm::sim

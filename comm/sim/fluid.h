@@ -3,8 +3,8 @@
 #pragma once
 #include <limits>
 #include <optional>
-#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "comm/sim/baton.h"
@@ -53,6 +53,7 @@ class Fluid {
     std::optional<Baton::Alarm> ends = {};
     std::function<void()> done;
     std::optional<size_t> evenly = {};  // the resource that holds it; then its rate and end are kept there
+    uint64_t settled = 0;               // of settlings_, the last that has come to it
   };
   struct Even {
     EqualShares flows;
@@ -66,14 +67,21 @@ class Fluid {
     std::optional<size_t> opposite = {};
     std::vector<Flow> flows = {};  // in order
     std::unique_ptr<Even> even = {};
+    uint64_t settled = 0;  // as in State
+    size_t place = 0;      // then, among the resources of those that are settled together
   };
   template <class F>
   void each_beside(const Resource&, F) const;  // calls f with the flows in it and in the opposite one
   double capacity_now(const Resource&) const;
   using Flows = std::unordered_map<Flow, State>;
+  struct Together {  // flows that share resources, directly or through others
+    std::vector<std::pair<Flow, State*>> flows;
+    std::vector<size_t> resources;
+  };
+  Together connected_with(Flow);
   void settle();
-  void settle(const std::vector<Flow>&);
-  void settle_soon();
+  void settle(const Together&);
+  void settle_soon(Flow);  // sets its rate, and those of all that are connected with it, if it still flows
   void retime(Flow, State&, double rate);
   void flow_until_now(State&) const;
   void end(Flow);
@@ -83,18 +91,17 @@ class Fluid {
   bool is_alone_but_in(size_t resource, const Course&, size_t itself) const;
   double most_but_in(size_t resource, const Course&) const;
   std::optional<size_t> even_place_for(const Course&) const;
-  bool share_evenly(const std::vector<Flow>& together);
+  bool share_evenly(const Together&);
   void await_first(size_t resource);
   void remove_evenly(Flows::iterator);
   void dissolve(size_t resource);
-  std::vector<Flow> connected(Flow first, std::set<Flow>& seen) const;
 
   Baton& baton_;
   std::vector<Resource> resources_;
   Flows flows_;
   Flow begun_ = 0;
-  std::set<Flow> changed_;  // whose rates, and those of all that are connected with them, are to be set
-  bool settles_ = false;    // at this moment, when all that begins or ends now has done so
+  std::vector<Flow> changed_;  // to be settled at this moment, when all that begins or ends now has done so
+  uint64_t settlings_ = 0;
 };
 
 }  // namespace skein::comm::sim
