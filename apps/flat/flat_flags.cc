@@ -75,6 +75,10 @@ void refuse_flat_algorithm(const Config& c, const GradientPlan& g, const std::st
     refuse(c, "algorithm",
            text("lsgd chooses its leaders by their losses, which ", gradients,
                 " has none of; take \"quadratic\" or \"real\""));
+  if (c.algorithm == "sparta" || c.algorithm == "sparseloco")
+    refuse(c, "algorithm",
+           text(c.algorithm, " sends a few of the model's numbers, and ", gradients,
+                " has too few to choose from; take \"quadratic\" or \"real\""));
   if (optim::codec_of(options_of(c)))
     refuse(c, "wire", text(c.wire, " codes numbers, which ", gradients, " has none of; take fp32 or bf16"));
 }
