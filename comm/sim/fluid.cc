@@ -165,6 +165,7 @@ Fluid::Together Fluid::connected_with(Flow first) {
 }
 
 void Fluid::settle_soon(Flow f) {
+  if (std::exchange(flows_.at(f).has_changed, true)) return;
   if (changed_.empty()) baton_.at(baton_.now(), [this] { settle(); });
   changed_.push_back(f);
 }
@@ -174,8 +175,10 @@ void Fluid::settle() {
   std::vector<Flow> changed = std::exchange(changed_, {});
   std::sort(changed.begin(), changed.end());
   for (Flow f : changed)
-    if (const auto i = flows_.find(f); i != flows_.end() && i->second.settled != settlings_)
-      settle(connected_with(f));
+    if (const auto i = flows_.find(f); i != flows_.end()) {
+      i->second.has_changed = false;
+      if (i->second.settled != settlings_) settle(connected_with(f));
+    }
 }
 
 void Fluid::settle(const Together& together) {
@@ -189,8 +192,8 @@ void Fluid::settle(const Together& together) {
     for (size_t r : own.through) c.through.push_back(resources_[r].place);
   }
   const std::vector<double> rates = fair_rates(capacities, courses);
-  auto rate = rates.begin();
-  for (const auto& [f, state] : together.flows) retime(f, *state, *rate++);
+  size_t i = 0;
+  for (const auto& [f, state] : together.flows) retime(f, *state, rates[i++]);
 }
 
 void Fluid::flow_until_now(State& s) const {
@@ -248,11 +251,11 @@ std::optional<size_t> Fluid::even_place_for(const Course& c) const {
 // Returns whether one resource holds them all.
 bool Fluid::share_evenly(const Together& together) {
   constexpr size_t kFrom = 8;  // rates of fewer are as soon computed
-  const size_t size = together.flows.size();
-  if (size < kFrom) return false;
+  if (together.flows.size() < kFrom) return false;
   const Course& one = together.flows[0].second->course;
-  const auto place = std::find_if(one.through.begin(), one.through.end(),
-                                  [&](size_t r) { return resources_[r].flows.size() == size; });
+  const auto place = std::find_if(one.through.begin(), one.through.end(), [&](size_t r) {
+    return resources_[r].flows.size() == together.flows.size();
+  });
   if (place == one.through.end()) return false;
   Resource& all = resources_[*place];
   double most = kInfinite;
@@ -261,7 +264,7 @@ bool Fluid::share_evenly(const Together& together) {
     if (c.turn != one.turn || !is_alone_but_in(*place, c, 1)) return false;
     most = std::min(most, most_but_in(*place, c));
   }
-  if (most < all.capacity / double(size)) return false;
+  if (most < all.capacity / double(together.flows.size())) return false;
   all.even = std::make_unique<Even>(Even{EqualShares(all.capacity, baton_.now()), one.turn, most});
   for (const auto& [f, s] : together.flows) {
     flow_until_now(*s);
@@ -298,8 +301,7 @@ void Fluid::dissolve(size_t resource) {
   for (Flow f : resources_[resource].flows) {
     State& s = flows_.at(f);
     s.left = even->flows.leave(f, baton_.now());
-    s.rate = 0, s.since = baton_.now();
-    s.evenly.reset();
+    s.rate = 0, s.since = baton_.now(), s.evenly.reset();
     settle_soon(f);
   }
 }

@@ -54,6 +54,7 @@ class Fluid {
     std::function<void()> done;
     std::optional<size_t> evenly = {};  // the resource that holds it; then its rate and end are kept there
     uint64_t settled = 0;               // of settlings_, the last that has come to it
+    bool has_changed = false;           // is in changed_
   };
   struct Even {
     EqualShares flows;
