@@ -7,6 +7,7 @@
 #include "apps/config/algorithm_values.h"
 #include "apps/flat/flat_flags.h"
 #include "apps/flat/flat_worker.h"
+#include "apps/launch/crew/losses.h"
 #include "apps/launch/interrupt.h"
 
 namespace skein::apps {
@@ -45,6 +46,7 @@ int run_flat(const Config& c, const JobOptions& job, const WorldFile& world) {
   RunDirectory home(0);
   take_directory(home, c, world.gradient);
   outlive_readers();
+  catch_interrupts();
   Progress progress(stdout, showing(c.progress, stdout));
   FlatRecord record(c, model, schedule, home.path(), progress);
   progress.say(text(model.words, "; ", c.workers, c.workers == 1 ? " worker" : " workers", " by ",
@@ -52,7 +54,7 @@ int run_flat(const Config& c, const JobOptions& job, const WorldFile& world) {
   int status = 1;
   try {
     status = train_flat({c, world, model, schedule, record}, job, false);
-  } catch (...) {
+  } catch (const Interruption&) { status = kExitInterrupted; } catch (...) {
     progress.finish();
     record.write_unfinished();
     throw;

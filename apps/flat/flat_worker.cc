@@ -2,6 +2,7 @@
 #include "apps/flat/flat_worker.h"
 
 #include "apps/config/algorithm_values.h"
+#include "apps/launch/interrupt.h"
 #include "engine/vectors/vec.h"
 
 namespace skein::apps {
@@ -89,6 +90,7 @@ void FlatWorker::step() {
 
 void FlatWorker::train() {
   for (const int64_t steps = task_.config.steps; k_ < steps;) {
+    if (interrupted()) throw Interruption();
     step();
     if (me_.rank > 0) continue;
     const std::optional<double> loss = quadratic_ ? std::optional(quadratic_->loss(x_)) : std::nullopt;

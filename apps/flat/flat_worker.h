@@ -18,10 +18,13 @@ struct FlatTask {
   FlatObserver& observer;
 };
 
+// Thrown by the first worker that sees, before a step, that the user has stopped the run.
+struct Interruption {};
+
 class FlatWorker {
  public:
   FlatWorker(const FlatTask&, const Member&);
-  void train();  // all steps, until all workers have taken theirs
+  void train();  // all steps, until all workers have taken theirs; or throws Interruption
 
  private:
   Tensor gradient(const optim::Slices&);

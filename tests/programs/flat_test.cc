@@ -59,6 +59,20 @@ TEST_F(Flat, QuadraticsDescendByTheirClosedForm) {
   EXPECT_TRUE(place_.has("run/report.html"));
 }
 
+TEST_F(Flat, InterruptedItSaysHowFarItCame) {
+  place_.write("w.toml", world_of(4, kGhost));
+  const Ended e = place_.run(
+      kFlat +
+      "--simulate w.toml --output run --algorithm sgp --model resnet20 --steps 100000000 & P=$!\n"
+      "for i in $(seq 600); do grep -q '\"step\"' run/metrics.jsonl 2>/dev/null && break; sleep 0.1; done\n"
+      "kill -INT $P; wait $P");
+  EXPECT_EQ(e.status, 130) << e.err;
+  expect_has(e.out, "of 100000000; a simulation cannot be continued");
+  EXPECT_GT(summary()["steps"], 0);
+  EXPECT_EQ(summary()["interrupted"], true);
+  EXPECT_TRUE(place_.has("run/report.html"));
+}
+
 TEST_F(Flat, EveryRowTrainsAQuadraticAndThoseThatNeedNoNumbersAGhost) {
   const std::set<std::string> needing = {"lsgd", "sparta", "sparseloco"};
   for (const optim::StrategyRow& row : optim::strategies()) {
