@@ -50,10 +50,13 @@ int compare_runs(const Command& command) {
 // Two libraries read the environment before main, so the program executes itself again.
 // An OpenMP thread that waits for its team spins; on a machine with anything else to do, the loader's threads
 // included, spinning takes the core from the thread it waits for (ten times slower, measured on busy cores).
+// But it spins for as long as it takes to fall asleep and be woken, about 0.06 ms: two threads then train
+// resnet20 a tenth faster, and lose 3 % where two others share their cores (bench/RESULTS.md).
 // An event of a simulated world finds its worker's memory in no cache; huge pages save a fifth of the time.
 void set_up_libraries(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
+  setenv("GOMP_SPINCOUNT", "2000", 1);
   for (char** word = argv; *word; ++word)
     if (std::string_view(*word).starts_with("--simulate"))
       setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1:glibc.malloc.mxfast=0", 0);
