@@ -27,7 +27,8 @@ struct Period {
   template <class Get>  // get(channel)
   std::vector<float> repeated(Get get) const {
     std::vector<float> v(static_cast<size_t>(width));
-    for (int64_t i = 0; i < width; ++i) v[size_t(i)] = float(get(i % channels));
+    for (int64_t c = 0; c < channels; ++c) v[size_t(c)] = float(get(c));
+    for (int64_t i = channels; i < width; ++i) v[size_t(i)] = v[size_t(i - channels)];
     return v;
   }
 };
