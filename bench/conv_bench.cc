@@ -1,5 +1,6 @@
 // Convolutions of models: GFLOP/s of the plain sum by our direct kernel, by Winograd (where it fits, else
-// direct again) and by oneDNN; then the better of ours against the peak and oneDNN. Of depthwise and other
+// direct again) and by oneDNN; then the better of ours against the peak and oneDNN. At the end, what the way
+// that the engine chooses loses to the fastest one. Of depthwise and other
 // grouped convolutions by ours for these, where they fit. resnext50-dense: those of resnext50 as if they were
 // of one group, beside which the grouped ones are measured.
 //
@@ -16,6 +17,7 @@
 #include <set>
 
 #include "bench/peaks.h"
+#include "engine/cpu/conv_way.h"
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/grouped_conv.h"
@@ -98,6 +100,28 @@ ConvArgs make(const Layer& l, int64_t batch, DType t) {
   return c;
 }
 
+// What the engine's choices lose.
+class Verdict {
+ public:
+  void add(const std::string& what, int count, double chosen, double fastest) {
+    constexpr double kNoise = 1.05;
+    all_ += chosen * count, lost_ += (chosen - fastest) * count;
+    if (chosen <= kNoise * fastest) return;
+    char line[160];
+    std::snprintf(line, sizeof line, "  %s: %.2f times the fastest, %.1f ms\n", what.c_str(),
+                  chosen / fastest, (chosen - fastest) * count * 1e3);
+    lines_ += line;
+  }
+  void print() const {
+    std::printf("as chosen %.1f ms, of which the fastest ways would save %.1f%%\n%s", all_ * 1e3,
+                100 * lost_ / all_, lines_.c_str());
+  }
+
+ private:
+  double all_ = 0, lost_ = 0;  // seconds
+  std::string lines_;
+};
+
 double least_seconds(const std::function<void()>& f, int threads) {
   f();
   double least = 1e30;
@@ -138,15 +162,17 @@ int main(int argc, char** argv) try {
   const Run fast[] = {cpu::winograd_forward, cpu::winograd_backward_data, cpu::winograd_backward_weights};
   const char* names[] = {"forward", "data", "weights"};
   double total[2][3] = {};
+  Verdict verdict;
   bool any = false;
   for (const auto& [layer, count] : layers_of(model)) {
     if (channels && layer.channels != channels) continue;
     any = true;
     const ConvArgs c = make(layer, batch, t);
     const double flop = 2. * double(c.y.size() * c.w.size() / layer.outputs);
-    std::printf("%4ld>%-4ld %ldx%ld/%ld @%-3ld x%d", long(layer.channels), long(layer.outputs),
-                long(layer.window), long(layer.window), long(layer.stride), long(layer.size), count);
-    if (layer.groups > 1) std::printf(" in %ld groups", long(layer.groups));
+    std::string shape = text(layer.channels, '>', layer.outputs, ' ', layer.window, 'x', layer.window, '/',
+                             layer.stride, " @", layer.size);
+    if (layer.groups > 1) shape += text(" in ", layer.groups, " groups");
+    std::printf("%s x%d", shape.c_str(), count);
     for (int pass = 0; pass < 3; ++pass) {
       if (pass == 1 && layer.channels == 3) continue;
       const Run mine = layer.groups == 1      ? direct[pass]
@@ -158,6 +184,11 @@ int main(int argc, char** argv) try {
       const double third = cpu::winograd_fits(c) ? least_seconds([&] { fast[pass](c); }, threads) : ours;
       total[0][pass] += std::min(ours, third) * count, total[1][pass] += theirs * count;
       const double best = std::min(ours, third);
+      const cpu::ConvWay way = cpu::way_of(c, cpu::ConvPass(pass));
+      const double chosen = way == cpu::ConvWay::kOneDnn     ? theirs
+                            : way == cpu::ConvWay::kWinograd ? third
+                                                             : ours;
+      verdict.add(text(names[pass], ' ', shape), count, chosen, std::min(best, theirs));
       std::printf(" | %s %.0f %.0f %.0f, %.0f%% %.2fx", names[pass], flop / ours / 1e9, flop / third / 1e9,
                   flop / theirs / 1e9, 100 * flop / threads / best / 1e9 / peak, theirs / best);
     }
@@ -171,6 +202,7 @@ int main(int argc, char** argv) try {
   for (int pass = 0; pass < 3; ++pass)
     std::printf("%s: ours %.1f ms, oneDNN %.1f ms, %.2fx\n", names[pass], total[0][pass] * 1e3,
                 total[1][pass] * 1e3, total[1][pass] / total[0][pass]);
+  verdict.print();
   int reference = 0;
   for (const std::string& choice : cpu::onednn_choices())
     if (choice.find("ref") != std::string::npos)

@@ -5,6 +5,7 @@
 
 #include "engine/cpu/amx_weights.h"
 #include "engine/cpu/cells.h"
+#include "engine/cpu/conv_way.h"
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/grouped_conv.h"
@@ -63,8 +64,8 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   AVX-512      oneDNN keeps the rest
 //   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the
 //                image in f32
-enum class Way { kOneDnn, kDirect, kWinograd, kDepthwise, kGrouped };
-enum class Pass { kForward, kData, kWeights };
+using Way = ConvWay;
+using Pass = ConvPass;
 
 Way way_with_amx(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kFew = 1 << 14, kMany = 1 << 18, kMost = 1 << 20;  // weights
@@ -129,7 +130,9 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
   return strided && ours ? Way::kGrouped : Way::kOneDnn;
 }
 
-Way way_of(const ConvArgs& c, Pass pass) {
+}  // namespace
+
+ConvWay way_of(const ConvArgs& c, ConvPass pass) {
   static const bool wide = has_isa(dnnl::cpu_isa::avx512_core);
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
@@ -137,8 +140,6 @@ Way way_of(const ConvArgs& c, Pass pass) {
   if (winograd_pays(c, pass) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
   return pass == Pass::kForward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
 }
-
-}  // namespace
 
 void conv2d_forward(const ConvArgs& c) {
   check(c);
