@@ -1,5 +1,6 @@
 // Matrix products of the backend against the sum of products in double, for every type and transposition.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <cmath>
 
@@ -44,6 +45,20 @@ TEST(Gemm, EqualsTheSumOfProductsForEveryTypeAndTransposition) {
         EXPECT_LT(error(g.y, want), bound(bits < 16 ? kF32 : half))
             << half << ' ' << m << ' ' << n << ' ' << k << " bits " << bits;
       }
+}
+
+TEST(Gemm, RepeatsItselfBitForBitForOneNumberOfThreads) {
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 3})
+    for (const DType t : {kF32, kBF16, kF16}) {
+      omp_set_num_threads(threads);
+      GemmArgs g{.y = Tensor({65, 70}, t), .a = gaussian({65, 900}, t, 1), .b = gaussian({900, 70}, t, 2)};
+      gemm(kCpu, g);
+      const Numbers first = numbers(g.y);
+      spoil(g.y), gemm(kCpu, g);
+      EXPECT_EQ(numbers(g.y), first) << t << ", " << threads << " threads";
+    }
+  omp_set_num_threads(before);
 }
 
 TEST(Gemm, OfTwoKindsOf16BitsLosesNeithersBits) {

@@ -259,6 +259,26 @@ TEST(Conv, ManyThreadsOfOneProcessAgreeBitForBit) {
   for (const Numbers& r : results) EXPECT_EQ(r, results[0]);
 }
 
+TEST(Conv, RepeatsItselfBitForBitForOneNumberOfThreads) {
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    each_conv([&](const Way& way, const ConvArgs& c, int bits, const std::string& what) {
+      if (bits) return;
+      const auto twice = [&](Pass pass, Tensor ConvArgs::*result) {
+        ConvArgs a = c, b = c;
+        a.*result = Tensor((c.*result).shape(), (c.*result).dtype()), b.*result = (a.*result).clone();
+        pass(a), pass(b);
+        EXPECT_EQ(numbers(a.*result), numbers(b.*result)) << what << ", " << threads << " threads";
+      };
+      twice(way.forward, &ConvArgs::y);
+      twice(way.data, &ConvArgs::x);
+      twice(way.weights, &ConvArgs::w);
+    });
+  }
+  omp_set_num_threads(before);
+}
+
 TEST(Conv, RefusesAResultOfTheWrongShape) {
   ConvArgs c = make_conv(kConvCases[0], kF32, false);
   c.y = Tensor({2, 9, 8, 16});
