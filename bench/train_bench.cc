@@ -8,6 +8,7 @@
 // plain sums (Winograd's do fewer, so theirs may exceed 100 %), passes of a copy's bytes a second. The bound
 // is the step's multiply-adds at the peak.
 #include <omp.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -30,6 +31,12 @@ struct Phases {
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
+}
+
+double resident_mib() {  // the most so far
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return double(u.ru_maxrss) / 1024;
 }
 
 // Multiply-adds of a step at full size, counted as 2, in GFLOP an image; 0 where unknown.
@@ -137,9 +144,10 @@ int main(int argc, char** argv) try {
       model.c_str(), long(batch), long(size), long(size), argv[4], threads, double(batch) / median(wall),
       double(batch) / median(busy), double(batch) / *std::min_element(busy.begin(), busy.end()));
   std::printf(
-      "loss %.3f, %.0f MiB of tensors at most\n  forward %.0f ms, backward %.0f ms, update %.0f ms (wall "
+      "loss %.3f, %.0f MiB of tensors and %.0f MiB resident at most\n  forward %.0f ms, backward %.0f ms, "
+      "update %.0f ms (wall "
       "medians)\n",
-      double(step.loss()), double(memory_use(kCpu).peak) / (1 << 20), median(forward) * 1e3,
+      double(step.loss()), double(memory_use(kCpu).peak) / (1 << 20), resident_mib(), median(forward) * 1e3,
       median(backward) * 1e3, median(update) * 1e3);
   const double peak = bench::fma_gflops(t), copy = bench::copy_gbytes(threads);
   print_kinds(thread_total, steps, threads, peak, copy);
