@@ -144,9 +144,8 @@ int main(int argc, char** argv) try {
       model.c_str(), long(batch), long(size), long(size), argv[4], threads, double(batch) / median(wall),
       double(batch) / median(busy), double(batch) / *std::min_element(busy.begin(), busy.end()));
   std::printf(
-      "loss %.3f, %.0f MiB of tensors and %.0f MiB resident at most\n  forward %.0f ms, backward %.0f ms, "
-      "update %.0f ms (wall "
-      "medians)\n",
+      "loss %.3f, %.0f MiB of tensors and %.0f MiB resident at most\n"
+      "  forward %.0f ms, backward %.0f ms, update %.0f ms (wall medians)\n",
       double(step.loss()), double(memory_use(kCpu).peak) / (1 << 20), resident_mib(), median(forward) * 1e3,
       median(backward) * 1e3, median(update) * 1e3);
   const double peak = bench::fma_gflops(t), copy = bench::copy_gbytes(threads);

@@ -43,9 +43,9 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it
 //                brings into its order at every call: there our data gradient wins by 1.05 to 1.5, our
 //                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.4 from 64 to 1024
-//                channels, above which the sums do not fit a cache. From 64 to 256 channels of images of more
-//                than 6 pixels, in weight gradients from 16, Winograd in f32 does a quarter of the products,
-//                and wins by 1.05 to 2
+//                channels, but not of more than a million weights, whose sums do not fit a cache. From 64 to
+//                256 channels of images of more than 6 pixels, in weight gradients from 16, Winograd in f32
+//                does a quarter of the products, and wins by 1.05 to 2
 //   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
 //                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
 //                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
@@ -90,7 +90,7 @@ Way way_in_bf16(const ConvArgs& c, Pass pass) {
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
   const int64_t fewest = pass == Pass::kWeights ? 16 : 64;
   if (winograd_pays(c, pass) && c.y.dim(1) > 6 && least >= fewest && most <= 256) return Way::kWinograd;
-  const bool ours = pass == Pass::kWeights ? least >= 64 && most <= 1024
+  const bool ours = pass == Pass::kWeights ? least >= 64 && most <= 1024 && c.w.size() <= 2 * kMany
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
 }
