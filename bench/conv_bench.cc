@@ -1,8 +1,8 @@
 // Convolutions of models: GFLOP/s of the plain sum by our direct kernel, by Winograd (where it fits, else
 // direct again) and by oneDNN; then the better of ours against the peak and oneDNN. At the end, what the way
-// that the engine chooses loses to the fastest one. Of depthwise and other
-// grouped convolutions by ours for these, where they fit. resnext50-dense: those of resnext50 as if they were
-// of one group, beside which the grouped ones are measured.
+// that the engine chooses loses to the fastest one. Of depthwise and other grouped convolutions by ours for
+// these, where they fit. resnext50-dense: those of resnext50 as if they were of one group, beside which the
+// grouped ones are measured.
 //
 //   conv_bench [MODEL] [BATCH] [fp32|bf16] [THREADS] [only input CHANNELS]
 //

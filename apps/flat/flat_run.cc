@@ -54,7 +54,9 @@ int run_flat(const Config& c, const JobOptions& job, const WorldFile& world) {
   int status = 1;
   try {
     status = train_flat({c, world, model, schedule, record}, job, false);
-  } catch (const Interruption&) { status = kExitInterrupted; } catch (...) {
+  } catch (const Interruption&) {  // the record says how far the run came
+    status = kExitInterrupted;
+  } catch (...) {
     progress.finish();
     record.write_unfinished();
     throw;
