@@ -85,15 +85,5 @@ inline void fill_cells(Cell* to, const T* a, int64_t n) {
   for (; i + 8 <= n; i += 8) store8(f + i, load8(a + i));
   for (; i < n; ++i) f[i] = float(a[i]);
 }
-// to[i] = (a[i], b[i]), for i < n.
-inline void pair_cells(Cell* to, const bf16* a, const bf16* b, int64_t n) {
-  using Words = WordsOf<V8>;
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const Words w = Words(load8(a + i)) >> 16 | Words(load8(b + i));
-    __builtin_memcpy(to + i, &w, sizeof w);
-  }
-  for (; i < n; ++i) to[i] = uint32_t(a[i].bits) | uint32_t(b[i].bits) << 16;
-}
 
 }  // namespace skein::cpu

@@ -178,7 +178,7 @@ void forward_block(const ConvArgs& c, const CellKind& kind, const Cells& packed,
 void put_row(Cell* to, const Tensor& w, int64_t o, int64_t tap, int64_t c, int64_t width) {
   const int64_t C = w.dim(3), one = w.dim(1) * w.dim(2) * C, from = o * one + tap * C + c;
   if (w.dtype() == kBF16)
-    pair_cells(to, w.data<bf16>() + from, w.data<bf16>() + from + one, width);
+    kernels().pair(to, w.data<bf16>() + from, w.data<bf16>() + from + one, width);
   else
     fill_cells(to, w.data<float>() + from, width);
 }

@@ -21,9 +21,12 @@ struct Ending {
   bool plain(const Grouping& g) const {
     return !bias && !relu && beta == 0 && out.dtype() == g.all.type && out.dim(3) % g.lanes == 0;
   }
-  // Whether they do so past the caches: whole lines at a time.
-  bool streams(const Grouping& g) const {
-    return plain(g) && g.lanes * size_of(out.dtype()) == 64 && past_caches(out);
+  // Whether they do so past the caches, so many panels at a time: a line is one of them or two.
+  bool streams(const Grouping& g, int64_t together) const {
+    constexpr int64_t kLine = 64;
+    const int64_t element = size_of(out.dtype()), panel = g.lanes * element;
+    const bool whole = out.dim(3) * element % kLine == 0 && (panel == kLine || 2 * panel == kLine);
+    return plain(g) && whole && together * panel % kLine == 0 && past_caches(out);
   }
 };
 
@@ -67,10 +70,10 @@ Rectangle inside(const Rectangle& r, const Tensor& images) {
 }
 
 // What pixels of `images` are rounded up to. Those of the kernels' own type are read where they are, every
-// `step`-th, a few at a time, unless that is a multiple of two kilobytes.
+// `step`-th, a few at a time, unless that is a multiple of two kilobytes, or of four where pixels are apart.
 int64_t unit_of(const Tensor& images, const Grouping& g, int64_t step) {
-  const int64_t cells = images.dim(3) / g.elements;
-  const bool in_place = images.dtype() == g.all.type && cells * step % 512 != 0;
+  const int64_t cells = images.dim(3) / g.elements, crowded = step == 1 ? 512 : 1024;
+  const bool in_place = images.dtype() == g.all.type && cells * step % crowded != 0;
   return in_place ? g.lanes : g.unit(cells);
 }
 
@@ -87,6 +90,7 @@ struct Results {
 struct Region {
   const Cell* in;
   int64_t in_row, in_step, out, out_row, out_step, rows, columns;
+  bool apart;                          // whether other pixels lie between those that a tap sees
   std::vector<int64_t> taps, weights;  // cells
 
   Region(const Grouping& g, const Results& all, const Axis::Range& h, const Axis::Range& w)
@@ -97,7 +101,8 @@ struct Region {
         out_row(all.out_row),
         out_step(all.out_step),
         rows(h.count),
-        columns(w.count) {
+        columns(w.count),
+        apart(all.w.step > 1) {
     for (int64_t i = h.from; i < h.to; ++i)
       for (int64_t j = w.from; j < w.to; ++j) {
         taps.push_back(all.h.taps[size_t(i)] * all.row + all.w.taps[size_t(j)] * all.pixel);
@@ -106,13 +111,16 @@ struct Region {
     if (columns < std::min<int64_t>(rows, g.kernels().pixels))  // more pixels at a time
       std::swap(in_row, in_step), std::swap(out_row, out_step), std::swap(rows, columns);
   }
-  // Whether every three taps are side by side.
-  bool in_threes(const Grouping& g) const {
-    const int64_t step = g.channels / g.elements * g.lanes;
-    if (taps.size() % 3 != 0) return false;
-    for (size_t t = 0; t < taps.size(); ++t)
-      if (t % 3 && (taps[t] != taps[t - 1] + in_step || weights[t] != weights[t - 1] + step)) return false;
-    return true;
+  // How many taps each are side by side: 3, 2 or 1.
+  int64_t taps_together(const Grouping& g) const {
+    const int64_t step = g.channels / g.elements * g.lanes, count = int64_t(taps.size());
+    const auto are_side_by_side = [&](int64_t together) {
+      for (int64_t t = 0; t < count; ++t)
+        if (t % together && (taps[t] != taps[t - 1] + in_step || weights[t] != weights[t - 1] + step))
+          return false;
+      return count % together == 0;
+    };
+    return are_side_by_side(3) ? 3 : are_side_by_side(2) ? 2 : 1;
   }
 };
 
@@ -137,33 +145,37 @@ void finish(const Region& r, const Ending& end, int64_t lane, int64_t lanes, con
 void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weights_panel, const Ending& end,
          Ahead& ahead) {
   thread_local std::vector<float> memory;
-  const bool plain = end.plain(g), streams = end.streams(g);
   const GroupedRow& kernels = g.kernels();
   const int64_t pixels = Groups(r.columns, kernels.pixels).size(0), together = g.together(weights_panel);
-  const auto product = (r.in_threes(g) ? kernels.product_of_threes : kernels.product)[pixels - 1];
+  const bool plain = end.plain(g), streams = end.streams(g, together);
+  const int64_t taps = r.taps_together(g);
+  // Of pixels that are apart the next line is read by the next panel, long before the next pixels are.
+  const int64_t next = r.apart ? kLineCells : (pixels + taps - 1) * r.in_step;
   float* sums = plain ? nullptr : grow(memory, r.rows * r.columns * together * g.lanes);
   for (int64_t j = 0; j < g.panels; j += together) {
     const int64_t lane = j * g.lanes, lanes = std::min(together, g.panels - j) * g.lanes;
-    product({.in = r.in + g.run_of(j) / g.elements,
-             .in_row = r.in_row,
-             .in_step = r.in_step,
-             .taps = {.in = r.taps.data(),
-                      .weights = r.weights.data(),
-                      .count = int64_t(r.taps.size()),
-                      .depth = g.channels / g.elements},
-             .weights = weights + j * weights_panel,
-             .panels = {.count = lanes / g.lanes,
-                        .weights = weights_panel,
-                        .shared = g.run / g.lanes,
-                        .in_step = g.run / g.elements},
-             .to = plain ? at(end.out, r.out + lane) : sums,
-             .results = plain,
-             .past_caches = streams,
-             .to_row = plain ? r.out_row : r.columns * lanes,
-             .to_step = plain ? r.out_step : lanes,
-             .rows = r.rows,
-             .columns = r.columns,
-             .fetch = ahead.take(2 * r.rows * r.columns * lanes / g.lanes)});
+    kernels.product[taps - 1][pixels - 1](
+        {.in = r.in + g.run_of(j) / g.elements,
+         .in_row = r.in_row,
+         .in_step = r.in_step,
+         .taps = {.in = r.taps.data(),
+                  .weights = r.weights.data(),
+                  .count = int64_t(r.taps.size()),
+                  .depth = g.channels / g.elements},
+         .weights = weights + j * weights_panel,
+         .panels = {.count = lanes / g.lanes,
+                    .weights = weights_panel,
+                    .shared = g.run / g.lanes,
+                    .in_step = g.run / g.elements},
+         .to = plain ? at(end.out, r.out + lane) : sums,
+         .results = plain,
+         .past_caches = streams,
+         .to_row = plain ? r.out_row : r.columns * lanes,
+         .to_step = plain ? r.out_step : lanes,
+         .rows = r.rows,
+         .columns = r.columns,
+         .next = next,
+         .fetch = ahead.take(4 / g.elements * r.rows * r.columns * lanes / g.lanes)});
     if (!plain) finish(r, end, lane, lanes, sums);
   }
 }
@@ -235,7 +247,7 @@ Cells pack_data(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
             if (l >= O)
               std::fill(to, to + together, 0);
             else if (g.elements == 2)
-              pair_cells(to, w.data<bf16>() + from, w.data<bf16>() + from + one, together);
+              kernels().pair(to, w.data<bf16>() + from, w.data<bf16>() + from + one, together);
             else
               fill_cells(to, w.data<float>() + from, together);
           }

@@ -23,21 +23,28 @@ struct View {
   int64_t image, row, pixel;
 };
 
-// In pairs: every column with the one `beside` columns further, of every `every`-th column.
-View paired(const Tensor& t, const Block& b, const Rectangle& r, int64_t every, int64_t beside, int64_t unit,
+// The columns of a rectangle that become pairs: every `every`-th with the one `beside` columns further. Of
+// each `period` pairs only the first `used` are made.
+struct Pairing {
+  int64_t every, beside, period, used;
+};
+
+View paired(const Tensor& t, const Block& b, const Rectangle& r, const Pairing& p, int64_t unit,
             std::vector<Cell>& memory) {
-  const int64_t H = t.dim(1), W = t.dim(2), C = t.dim(3), columns = (r.width() + every - 1) / every;
+  const int64_t H = t.dim(1), W = t.dim(2), C = t.dim(3), columns = (r.width() + p.every - 1) / p.every;
   const int64_t pixel = up_to_multiple(C, unit), row = columns * pixel, image = r.height() * row;
   const std::vector<bf16> zeros(static_cast<size_t>(C));
   const int64_t right = std::min(W, r.right);
+  const auto pair = kernels().pair;
   Cell* const all = grow(memory, (b.last_image - b.image) * image);
   Cell* to = all;
   for (int64_t n = b.image; n < b.last_image; ++n)
     for (int64_t h = r.top; h < r.bottom; ++h) {
       const bf16* from = h < 0 || h >= H ? nullptr : t.data<bf16>() + (n * H + h) * W * C;
       const auto find = [&](int64_t w) { return from && w >= 0 && w < right ? from + w * C : zeros.data(); };
-      for (int64_t w = r.left; w < r.left + columns * every; w += every, to += pixel)
-        pair_cells(to, find(w), find(w + beside), C);
+      for (int64_t i = 0; i < columns; ++i, to += pixel)
+        if (const int64_t w = r.left + i * p.every; i % p.period < p.used)
+          pair(to, find(w), find(w + p.beside), C);
     }
   return {all, image, row, pixel};
 }
@@ -56,10 +63,11 @@ void add_block(const ConvArgs& c, const OuterPlan& plan, const Block& b, Ahead& 
   const int64_t Q = c.y.dim(2), stride = c.geometry.stride, dilation = c.geometry.dilation;
   const int64_t planes = b.last_image - b.image, rows = b.last - b.first, E = g.elements;
   const Rectangle seen = window_of(c, b.first, b.last), made{b.first, b.last, 0, Q};
-  const View x =
-      E == 2 ? paired(c.x, b, seen, 1, stride, g.unit(c.x.dim(3)), inputs) : view_of(c.x, g, b, seen, inputs);
-  const View y =
-      E == 2 ? paired(c.y, b, made, 2, 1, g.unit(c.y.dim(3)), outputs) : view_of(c.y, g, b, made, outputs);
+  const Pairing pairs_of_x{1, stride, E * stride, (c.w.dim(2) - 1) * dilation + 1}, pairs_of_y{2, 1, 1, 1};
+  const View x = E == 2 ? paired(c.x, b, seen, pairs_of_x, g.unit(c.x.dim(3)), inputs)
+                        : view_of(c.x, g, b, seen, inputs);
+  const View y = E == 2 ? paired(c.y, b, made, pairs_of_y, g.unit(c.y.dim(3)), outputs)
+                        : view_of(c.y, g, b, made, outputs);
   std::vector<int64_t> taps;
   for (int64_t i = 0; i < c.w.dim(1); ++i)
     for (int64_t j = 0; j < c.w.dim(2); ++j) taps.push_back(dilation * (i * x.row + j * x.pixel));

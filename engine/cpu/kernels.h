@@ -157,7 +157,8 @@ struct GroupedProduct {
   bool past_caches;         // how results are written, which must then be aligned to vectors
   int64_t to_row, to_step;  // elements
   int64_t rows, columns;
-  const char* fetch = nullptr;  // where about two lines are fetched for every result of a panel
+  int64_t next;                 // cells from what is read to what is prefetched for soon after
+  const char* fetch = nullptr;  // where about four lines of f32 or two of pairs are fetched for every result
 };
 // sums[t][k][lane] = (add ? itself : 0)
 //   + sum over pixels of x[pixel + tap[t] + lane] y[pixel + the k-th of the lane's group]
@@ -174,9 +175,9 @@ struct GroupedRow {
   int pixels;   // that `product` takes at most
   int outputs;  // that `outer` takes at once: all of a group, or part of a whole vector; 0: no kernels
   int taps;     // that it takes at most
-  void (*product[kMostGroupedPixels])(const GroupedProduct&);  // by pixels at a time - 1, at most the columns
-  // The same for taps in threes that are in_step apart, with weights side by side, as in 3x3 at stride 1.
-  void (*product_of_threes[kMostGroupedPixels])(const GroupedProduct&);
+  // By so many taps - 1 that are in_step apart, with weights side by side, as in a row of 3x3 at stride 1;
+  // and by pixels at a time - 1, at most the columns.
+  void (*product[3][kMostGroupedPixels])(const GroupedProduct&);
   void (*outer[kMostGroupedTaps])(const GroupedOuter&);  // by taps - 1
 };
 struct GroupedKernels {
@@ -255,6 +256,7 @@ struct Kernels {
   void (*finish[3])(const TileFinish&);
   void (*pack[3])(const PackRow&);  // as f32, by element()
   void (*pack_pairs)(const PackRow&);
+  void (*pair)(Cell* to, const bf16* a, const bf16* b, int64_t n);  // to[i] = (a[i], b[i])
   void (*blend[3])(void* y, const void* x, float beta, int64_t n);  // y <- x + beta y, by element()
   WinogradKernels winograd, winograd_wide;                          // F(2x2, 3x3) and F(4x4, 3x3)
 };

@@ -78,8 +78,8 @@ template <class C, int K, int N, int T>
   for (int64_t t = 0; t < p.taps.count; t += T) {
     const Cell *x = in + p.taps.in[t], *w = weights + p.taps.weights[t];
 #pragma GCC unroll 16
-    for (int i = 0; i < N; ++i) __builtin_prefetch(x + (i + N + T - 1) * p.in_step);
-    if (p.fetch) fetching.take((2 * N * T + 8) / 9);
+    for (int i = 0; i < N; ++i) __builtin_prefetch(x + p.next + i * p.in_step);
+    if (p.fetch) fetching.take((4 / C::kElements * N * T + 8) / 9);
     each_cell<C, K>(
         depth, [&](auto k) __attribute__((always_inline)) {
           decltype(C::lanes(w)) weight[T];
@@ -96,12 +96,37 @@ template <class C, int K, int N, int T>
   }
 }
 
+// The results of a panel at N pixels. Those that take half a line wait for the next panel's where they are
+// written past the caches, which takes whole lines.
+template <class C, int N, bool past_caches>
+class GroupedResults {
+  using V = typename C::Sums;
+  using Out = typename C::Out;
+
+ public:
+  [[gnu::always_inline]] void put(Out* to, int64_t step, int64_t panel, const V (&sum)[N]) {
+#pragma GCC unroll 14
+    for (int i = 0; i < N; ++i)
+      if constexpr (!past_caches || kWhole)
+        C::put(to + i * step, {sum[i]}, past_caches);
+      else if (panel % 2)
+        C::put(to + i * step - kWidth<V>, {before_[i], sum[i]}, true);
+      else
+        before_[i] = sum[i];
+  }
+
+ private:
+  static constexpr bool kWhole = kWidth<V> * sizeof(Out) != 32;
+  V before_[N] = {};
+};
+
 // N pixels at a time, the last N of a row maybe for the second time: all panels of them, so that whole lines
 // of the caches are read and written.
-template <class C, int K, int N, int T>
-void grouped_product(const GroupedProduct& p) {
+template <class C, int K, int N, int T, bool past_caches>
+void grouped_rows(const GroupedProduct& p) {
   using V = typename C::Sums;
   Fetching fetching(p.fetch, p.weights);
+  GroupedResults<C, N, past_caches> results;
   for (int64_t r = 0; r < p.rows; ++r)
     for (int64_t q = 0; q < p.columns; q += N) {
       const int64_t first = std::min(q, p.columns - N);
@@ -110,16 +135,18 @@ void grouped_product(const GroupedProduct& p) {
       for (int64_t j = 0; j < p.panels.count; ++j, weights += p.panels.weights, at += kWidth<V>) {
         V sum[N] = {};
         grouped_sums<C, K, N, T>(p, in, weights, fetching, sum);
+        if (past_caches || p.results)
+          results.put(static_cast<typename C::Out*>(p.to) + at, p.to_step, j, sum);
+        else
 #pragma GCC unroll 14
-        for (int i = 0; i < N; ++i) {
-          if (p.results)
-            C::put(static_cast<typename C::Out*>(p.to) + at + i * p.to_step, {sum[i]}, p.past_caches);
-          else
-            store(static_cast<float*>(p.to) + at + i * p.to_step, sum[i]);
-        }
+          for (int i = 0; i < N; ++i) store(static_cast<float*>(p.to) + at + i * p.to_step, sum[i]);
         if (--shared == 0) in += p.panels.in_step, shared = p.panels.shared;
       }
     }
+}
+template <class C, int K, int N, int T>
+void grouped_product(const GroupedProduct& p) {
+  p.past_caches ? grouped_rows<C, K, N, T, true>(p) : grouped_rows<C, K, N, T, false>(p);
 }
 
 // N taps at a time, and M outputs: all of a group if K > 0.
@@ -166,8 +193,9 @@ constexpr GroupedRow grouped_row(std::integer_sequence<int, N...>, std::integer_
   return {sizeof...(N),
           M,
           sizeof...(T),
-          {grouped_product<C, K, N + 1, 1>...},
-          {grouped_product<C, K, N + 1, 3>...},
+          {{grouped_product<C, K, N + 1, 1>...},
+           {grouped_product<C, K, N + 1, 2>...},
+           {grouped_product<C, K, N + 1, 3>...}},
           {grouped_outer<C, K, M, T + 1>...}};
 }
 template <class C, int K, int M>

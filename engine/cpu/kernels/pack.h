@@ -12,8 +12,8 @@ namespace skein::cpu {
 // The lower or the upper halves of a and b, taken in turn.
 template <bool kUpper, class V, int... I>
 [[gnu::always_inline]] inline V zip(V a, V b, std::integer_sequence<int, I...>) {
-  constexpr int W = kWidth<V>;
-  return __builtin_shufflevector(a, b, (I / 2 + (kUpper ? W / 2 : 0) + (I % 2 ? W : 0))...);
+  constexpr int N = sizeof...(I);  // elements of a vector
+  return __builtin_shufflevector(a, b, (I / 2 + (kUpper ? N / 2 : 0) + (I % 2 ? N : 0))...);
 }
 
 // A square of W x W cells. Each pass exchanges one bit of a cell's row and column; after all of them
@@ -63,6 +63,22 @@ template <class V, class T, class Io>
 template <class V, class Io>
 [[gnu::always_inline]] inline WordsOf<V> cells_of(const Half* a, const Half* b, const Io& io) {
   return io.get_bits(&b->value) << 16 | io.get_bits(&a->value);
+}
+
+// to[i] = (a[i], b[i]), for i < n.
+template <class V>
+void pair_cells(Cell* to, const bf16* a, const bf16* b, int64_t n) {
+  constexpr int64_t W = kWidth<V>;
+  using Halves = typename Vectors<2 * W>::Halves;
+  constexpr std::make_integer_sequence<int, 2 * W> all;
+  int64_t i = 0;
+  for (; i + 2 * W <= n; i += 2 * W) {
+    const auto x = load_bits<Halves>(a + i), y = load_bits<Halves>(b + i);
+    const Halves lower = zip<false>(x, y, all), upper = zip<true>(x, y, all);
+    __builtin_memcpy(to + i, &lower, sizeof lower);
+    __builtin_memcpy(to + i + W, &upper, sizeof upper);
+  }
+  for (; i < n; ++i) to[i] = uint32_t(a[i].bits) | uint32_t(b[i].bits) << 16;
 }
 
 // Pixel by pixel, as they lie in memory; those some pixels further are fetched, which processors do not

@@ -29,6 +29,7 @@ constexpr Kernels kernels_of() {
           {tile_finish<V, float>, tile_finish<V, bf16>, tile_finish<V, f16>},
           {pack_cells<V, float>, pack_cells<V, bf16>, pack_cells<V, f16>},
           pack_cells<V, Half>,
+          pair_cells<V>,
           {blend_elements<V, float>, blend_elements<V, bf16>, blend_elements<V, f16>},
           winograd_kernels<2, V>(),
           winograd_kernels<4, V>()};

@@ -209,48 +209,54 @@ TEST(Kernels, ConvolveDepthwise) {
     }
 }
 
-// Three pixels of an image one row high, with three taps, as a convolution of 32 channels and outputs.
+// Three pixels of an image one row high, with two or three taps, as a convolution of 32 channels and outputs.
 void expect_grouped(const Kernels& k, int64_t group) {
   constexpr int64_t C = 32, kPixels = 3, kTaps = 3;
   const int64_t W = k.width, tap[kTaps] = {0, C, 2 * C}, weight[kTaps] = {0, group * W, 2 * group * W};
   const std::vector<float> x = some(5 * C, 25), taps = some(size_t(kTaps * group * C), 26),
                            dy = some(3 * C, 27);
-  std::vector<float> y(kPixels * C), dw(size_t(kTaps * group * W));
+  std::vector<float> dw(size_t(kTaps * group * W));
+  alignas(64) float y[kPixels * C] = {};
   const GroupedRow& row = k.grouped.of(group, W);
-  const auto product = [&](const auto& by_pixels, int64_t j, int64_t panels) {
-    by_pixels[kPixels - 2]({.in = cells(x) + j / std::max(group, W) * std::max(group, W),
-                            .in_row = 0,
-                            .in_step = C,
-                            .taps = {tap, weight, kTaps, group},
-                            .weights = cells(taps) + j * kTaps * group,
-                            .panels = {.count = panels,
-                                       .weights = kTaps * group * W,
-                                       .shared = std::max(group, W) / W,
-                                       .in_step = std::max(group, W)},
-                            .to = y.data() + j,
-                            .results = true,
-                            .past_caches = false,
-                            .to_row = 0,
-                            .to_step = C,
-                            .rows = 1,
-                            .columns = kPixels});
+  const auto product = [&](int64_t together, int64_t count, int64_t j, int64_t panels, bool past_caches) {
+    row.product[together - 1][kPixels - 2]({.in = cells(x) + j / std::max(group, W) * std::max(group, W),
+                                            .in_row = 0,
+                                            .in_step = C,
+                                            .taps = {tap, weight, count, group},
+                                            .weights = cells(taps) + j * kTaps * group,
+                                            .panels = {.count = panels,
+                                                       .weights = kTaps * group * W,
+                                                       .shared = std::max(group, W) / W,
+                                                       .in_step = std::max(group, W)},
+                                            .to = y + j,
+                                            .results = true,
+                                            .past_caches = past_caches,
+                                            .to_row = 0,
+                                            .to_step = C,
+                                            .rows = 1,
+                                            .columns = kPixels,
+                                            .next = 0});
   };
-  const auto expect_result = [&] {
+  const auto expect_result = [&](int64_t count) {
     for (int64_t o = 0; o < C; ++o)
       for (int64_t q = 0; q < kPixels; ++q) {
         float want = 0;
-        for (int64_t t = 0; t < kTaps; ++t)
+        for (int64_t t = 0; t < count; ++t)
           for (int64_t i = 0; i < group; ++i)
             want += x[size_t(q * C + tap[t] + o / group * group + i)] *
                     taps[size_t(o / W * W * kTaps * group + (t * group + i) * W + o % W)];
-        ASSERT_EQ(y[size_t(q * C + o)], want) << W << " wide, groups of " << group;
+        ASSERT_EQ(y[q * C + o], want) << W << " wide, groups of " << group;
       }
-    std::fill(y.begin(), y.end(), 0.f);
+    std::fill(std::begin(y), std::end(y), 0.f);
   };
-  for (int64_t j = 0; j < C; j += W) product(row.product, j, 1);
-  expect_result();
-  product(row.product_of_threes, 0, C / W);
-  expect_result();
+  for (int64_t j = 0; j < C; j += W) product(1, kTaps, j, 1, false);
+  expect_result(kTaps);
+  for (const bool past_caches : {false, true}) {
+    product(2, 2, 0, C / W, past_caches);
+    expect_result(2);
+    product(3, kTaps, 0, C / W, past_caches);
+    expect_result(kTaps);
+  }
   for (int64_t j = 0; j < C; j += W) {
     const Pixels pixels{1, 1, kPixels, 0, 0, C};
     for (int64_t i = 0; i < group; i += row.outputs)

@@ -75,6 +75,8 @@ const std::vector<ConvCase> kCases =
                       {1, 10, 9, 48, 48, 3, 3, {1, 2, 2, 6}},
                       {2, 6, 5, 96, 96, 1, 1, {2, 0, 1, 2}},
                       {1, 16, 30, 16, 16, 3, 2, {3, 2, 1, 4}},
+                      {1, 9, 12, 256, 256, 3, 3, {2, 1, 1, 32}},
+                      {1, 7, 8, 512, 512, 3, 3, {2, 1, 1, 128}},
                       // Few channels, and outputs a multiple of 16: AMX takes a window's row for a pixel in
                       // weight gradients. Windows leave the image at one side, at both, or at none.
                       {3, 21, 19, 3, 16, 7, 7, {2, 3, 1, 1}},
@@ -218,14 +220,14 @@ TEST(Conv, ReluKeepsNaNs) {
   });
 }
 
-// From 8 MiB on results are written past the caches where tiles write whole lines: in f32 on any processor,
-// in bf16 where pairs are multiplied, in groups with AVX-512.
+// From 8 MiB on results are written past the caches where whole lines are written: in f32 on any processor,
+// in bf16 where pairs are multiplied; in groups by one panel or two, unless too few of them stay in a cache.
 TEST(Conv, LargeResultsEqualOneDnns) {
-  const std::pair<ConvCase, DType> large[] = {{{2, 128, 128, 64, 64, 3, 3, {1, 1, 1, 16}}, kF32},
-                                              {{1, 192, 192, 8, 64, 1, 1, {1, 0, 1, 1}}, kF32},
-                                              {{1, 192, 192, 64, 8, 1, 1, {1, 0, 1, 1}}, kF32},
-                                              {{1, 256, 256, 16, 64, 1, 1, {1, 0, 1, 1}}, kBF16},
-                                              {{1, 256, 256, 64, 16, 1, 1, {1, 0, 1, 1}}, kBF16}};
+  const std::pair<ConvCase, DType> large[] = {
+      {{2, 128, 128, 64, 64, 3, 3, {1, 1, 1, 16}}, kF32}, {{1, 192, 192, 8, 64, 1, 1, {1, 0, 1, 1}}, kF32},
+      {{1, 192, 192, 64, 8, 1, 1, {1, 0, 1, 1}}, kF32},   {{1, 256, 256, 16, 64, 1, 1, {1, 0, 1, 1}}, kBF16},
+      {{1, 256, 256, 64, 16, 1, 1, {1, 0, 1, 1}}, kBF16}, {{1, 256, 256, 64, 64, 3, 3, {1, 1, 1, 16}}, kBF16},
+      {{1, 256, 256, 64, 64, 5, 5, {1, 2, 1, 8}}, kBF16}};
   for (const auto& [k, t] : large) {
     const ConvArgs c = make_conv(k, t, false);
     ConvArgs forward = c, back = c;
