@@ -175,7 +175,7 @@ void run(const Grouping& g, const Region& r, const Cell* weights, int64_t weight
          .rows = r.rows,
          .columns = r.columns,
          .next = next,
-         .fetch = ahead.take(4 / g.elements * r.rows * r.columns * lanes / g.lanes)});
+         .fetch = ahead.take(grouped_lines(taps, g.elements) * r.rows * r.columns * lanes / g.lanes)});
     if (!plain) finish(r, end, lane, lanes, sums);
   }
 }
@@ -187,14 +187,11 @@ void run(const Grouping& g, const Results& r, const Ending& end, Ahead& ahead) {
       run(g, Region(g, r, h, w), r.weights, taps * g.channels / g.elements * g.lanes, end, ahead);
 }
 
-// What the block reads that this thread is likely to take after the i-th, at strides: otherwise what the
-// kernels themselves fetch is enough.
-Ahead what_follows(const ConvArgs& c, const Blocks& blocks, int64_t i) {
+// What the block reads that this thread is likely to take after the i-th: add(block, ahead) adds it.
+template <class Add>
+Ahead what_follows(const Blocks& blocks, int64_t i, Add add) {
   Ahead ahead;
-  if (i += omp_get_num_threads(); i < blocks.count() && c.geometry.stride > 1) {
-    const Block b(blocks, i);
-    fetch_seen(c, b.image, b.last_image, b.first, b.last, ahead);
-  }
+  if (i += omp_get_num_threads(); i < blocks.count()) add(Block(blocks, i), ahead);
   return ahead;
 }
 
@@ -255,9 +252,8 @@ Cells pack_data(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
 }
 
 void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& classes, const Cells& packed,
-                const Block& b, const Ending& end) {
+                const Block& b, const Ending& end, Ahead& ahead) {
   thread_local std::vector<Cell> memory;
-  Ahead nothing;
   const ConvGeometry& at = c.geometry;
   const int64_t H = c.x.dim(1), W = c.x.dim(2), C = c.x.dim(3), stride = at.stride;
   const Rectangle seen = inside(seen_by(c, b), c.y);
@@ -281,7 +277,7 @@ void data_block(const ConvArgs& c, const Grouping& g, const std::vector<Class>& 
            .out = ((n * H + h.first) * W + w.first) * C,
            .out_row = stride * W * C,
            .out_step = stride * C},
-          end, nothing);
+          end, ahead);
   }
 }
 
@@ -303,7 +299,9 @@ void grouped_forward(const ConvArgs& c) {
   {
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < blocks.count(); ++i) {
-      Ahead ahead = what_follows(c, blocks, i);
+      Ahead ahead = what_follows(blocks, i, [&c](const Block& b, Ahead& next) {
+        fetch_seen(c, b.image, b.last_image, b.first, b.last, next);
+      });
       forward_block(c, g, packed, Block(blocks, i), end, ahead);
     }
     fence_streams<V8>();
@@ -322,7 +320,13 @@ void grouped_backward_data(const ConvArgs& c) {
 #pragma omp parallel
   {
 #pragma omp for schedule(dynamic)
-    for (int64_t i = 0; i < blocks.count(); ++i) data_block(c, g, classes, packed, Block(blocks, i), end);
+    for (int64_t i = 0; i < blocks.count(); ++i) {
+      Ahead ahead = what_follows(blocks, i, [&c](const Block& b, Ahead& next) {
+        const Rectangle seen = inside(seen_by(c, b), c.y);
+        next.add_rows(c.y, b.image, b.last_image, seen.top, seen.bottom);
+      });
+      data_block(c, g, classes, packed, Block(blocks, i), end, ahead);
+    }
     fence_streams<V8>();
   }
 }

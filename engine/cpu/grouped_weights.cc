@@ -108,7 +108,9 @@ void gather(const ConvArgs& c, const OuterPlan& plan, const PrivateSums& sums) {
 void grouped_backward_weights(const ConvArgs& c) {
   const OuterPlan plan{Grouping::of(c), c.w.dim(1) * c.w.dim(2)};
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
-  const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) * stride * stride, 1);
+  // Of bf16 a cache holds the images beside their pairs.
+  const int64_t pixel = c.x.dim(3) * stride * stride * plan.grouping.elements;
+  const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), pixel, 1);
   const auto make = [&](int64_t i, int64_t, int64_t end, float* sums, bool add) {
     Ahead ahead;
     if (i + 1 < end) {

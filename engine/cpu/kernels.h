@@ -134,6 +134,10 @@ struct DepthwiseKernels {
 // of channels in outer products; a vector is of one group, or of several with 2, 4 or 8 lanes each.
 inline constexpr int kMostGroupedPixels = 14, kMostGroupedTaps = 5;
 
+// Lines that are fetched for every result of a panel, if so many taps are taken together: at stride 2, where
+// none are, its panel sees four other pixels.
+constexpr int64_t grouped_lines(int64_t taps, int64_t elements) { return taps > 1 ? 1 : 4 / elements; }
+
 struct GroupedTaps {
   const int64_t *in, *weights;  // cells, from a pixel's and from a panel's
   int64_t count, depth;         // depth: cells of a group
@@ -158,7 +162,7 @@ struct GroupedProduct {
   int64_t to_row, to_step;  // elements
   int64_t rows, columns;
   int64_t next;                 // cells from what is read to what is prefetched for soon after
-  const char* fetch = nullptr;  // where about four lines of f32 or two of pairs are fetched for every result
+  const char* fetch = nullptr;  // from where grouped_lines() are fetched
 };
 // sums[t][k][lane] = (add ? itself : 0)
 //   + sum over pixels of x[pixel + tap[t] + lane] y[pixel + the k-th of the lane's group]

@@ -79,7 +79,7 @@ template <class C, int K, int N, int T>
     const Cell *x = in + p.taps.in[t], *w = weights + p.taps.weights[t];
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i) __builtin_prefetch(x + p.next + i * p.in_step);
-    if (p.fetch) fetching.take((4 / C::kElements * N * T + 8) / 9);
+    if (p.fetch) fetching.take((grouped_lines(T, C::kElements) * N * T + 8) / 9);
     each_cell<C, K>(
         depth, [&](auto k) __attribute__((always_inline)) {
           decltype(C::lanes(w)) weight[T];
