@@ -1,7 +1,9 @@
 // Our own pooling, row by row.
 #include "engine/ops/pool2d.h"
 #include "engine/cpu/kernels.h"
+#include "engine/cpu/past_caches.h"
 #include "engine/cpu/profile.h"
+#include "engine/cpu/simd.h"
 
 namespace skein::cpu {
 
@@ -28,7 +30,8 @@ PoolPlane plane_of(const PoolArgs& a, const Tensor& image, const Tensor& result)
           .size = a.size,
           .stride = a.stride,
           .padding = a.padding,
-          .beta = a.beta};
+          .beta = a.beta,
+          .past_caches = false};
 }
 
 std::vector<float> shares_of(const PoolPlane& a) {
@@ -48,12 +51,17 @@ void run(PoolPlane plane, const Tensor& from, const Tensor& to, const Tensor& ar
   const auto image = [images](const Tensor& t, int64_t n) {
     return t ? static_cast<uint8_t*>(t.raw()) + t.bytes() / images * n : nullptr;
   };
-#pragma omp parallel for schedule(static) \
-    firstprivate(plane) if (std::max(from.size(), to.size()) > (1 << 15))
-  for (int64_t i = 0; i < images * rows; ++i) {
-    const int64_t n = i / rows;
-    plane.in = image(from, n), plane.out = image(to, n), plane.argmax = image(argmax, n);
-    row(plane, i % rows);
+  const bool whole_lines = plane.C * size_of(to.dtype()) % kLineBytes == 0;
+  plane.past_caches = whole_lines && plane.beta == 0 && past_caches(to);
+#pragma omp parallel firstprivate(plane) if (std::max(from.size(), to.size()) > (1 << 15))
+  {
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < images * rows; ++i) {
+      const int64_t n = i / rows;
+      plane.in = image(from, n), plane.out = image(to, n), plane.argmax = image(argmax, n);
+      row(plane, i % rows);
+    }
+    fence_streams<V8>();
   }
 }
 

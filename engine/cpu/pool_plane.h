@@ -7,6 +7,7 @@ namespace skein::cpu {
 
 struct Span {
   int64_t first, last;
+  bool operator==(const Span&) const = default;
 };
 
 struct PoolPlane {
@@ -16,7 +17,8 @@ struct PoolPlane {
   const float* shares;  // averages only: [P,Q], one over how many elements the window has
   int64_t H, W, P, Q, C;
   int size, stride, padding;
-  float beta;  // dx <- ... + beta dx
+  float beta;        // dx <- ... + beta dx
+  bool past_caches;  // how `out` is written: pixels are then whole lines
 
   // The positions of window p that lie inside [0, n).
   Span inside(int64_t p, int64_t n) const {

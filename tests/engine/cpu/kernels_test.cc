@@ -291,7 +291,7 @@ TEST(Kernels, PoolTheLargest) {
   for (const Kernels* k : tables()) {
     std::vector<float> y(P * P * C), dx(25 * C), want_dx(25 * C);
     std::vector<uint8_t> argmax(P * P * C);
-    PoolPlane plane{x.data(), y.data(), argmax.data(), nullptr, 5, 5, P, P, C, 3, 2, 1, 0};
+    PoolPlane plane{x.data(), y.data(), argmax.data(), nullptr, 5, 5, P, P, C, 3, 2, 1, 0, false};
     for (int64_t row = 0; row < P; ++row) k->pool[0].maximum(plane, row);
     for (int64_t i = 0; i < P * P * C; ++i) {
       const int64_t p = i / C / P, q = i / C % P, at = argmax[size_t(i)];

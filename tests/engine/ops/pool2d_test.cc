@@ -97,6 +97,14 @@ TEST(Pool, MaximumAndAverageEqualTheReference) {
                       text(t, " case ", &k - kPoolCases, average ? " average" : " max"));
 }
 
+// From 8 MiB on results and gradients are written past the caches.
+TEST(Pool, LargeImagesEqualTheReference) {
+  for (bool average : {false, true}) {
+    expect_pool(make_pool({1, 130, 260, 64, 2, 1, 0, false}, kF32, average), 0, "f32");
+    expect_pool(make_pool({1, 260, 260, 64, 2, 1, 0, false}, kBF16, average), 0, "bf16");
+  }
+}
+
 TEST(Pool, TheFirstOfEqualMaximaGetsTheGradient) {
   PoolArgs a = make_pool({1, 4, 4, 3, 2, 2, 0, false}, kF32, false);
   a.x = Tensor::zeros(a.x.shape());
