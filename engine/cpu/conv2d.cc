@@ -35,8 +35,10 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                without vectors (weights: ours is 4 to 10 times as fast) or to slower ones (data: 1 to 1.4).
 //                Where a group has fewer channels than the 16 of its vectors it fills them up with zeros:
 //                there ours wins by 1.2 to 3, in weight gradients by 2 to 5. From 16 on, ours wins where
-//                windows are two or more pixels apart, by 1.1 to 2; on Intel's processors with AVX-512 only
-//                in weight gradients of bf16, by 1.4: elsewhere oneDNN does, by 1 to 3
+//                windows are two or more pixels apart, by 1.1 to 2; with AVX-512 in sums of groups of 16, by
+//                1.1 to 1.4; and in weight gradients of pairs of bf16 and with AVX2, by 1.2 to 1.8. On
+//                Intel's processors with AVX-512 it wins only in weight gradients of bf16 and of windows
+//                apart, by 1.4: elsewhere oneDNN does, by 1 to 3
 //   1x1 data     that adds to what is there: with AVX-512 our tiles do so in registers, while oneDNN's result
 //                needs another pass over both images, which costs more than its lead of a tenth in the
 //                products
@@ -124,10 +126,12 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
   if (!grouped_fits(c)) return Way::kOneDnn;
   constexpr int64_t kBlock = 16;  // channels that oneDNN multiplies together
   if (c.w.dim(3) < kBlock) return Way::kGrouped;
-  const bool pairs = c.x.dtype() == kBF16 && native_bf16(), strided = c.geometry.stride > 1;
-  const bool ours = this_processor().of_intel && kernels().width > 8 ? pairs && pass == Pass::kWeights
-                                                                     : !(pairs && pass == Pass::kData);
-  return strided && ours ? Way::kGrouped : Way::kOneDnn;
+  const bool pairs = c.x.dtype() == kBF16 && native_bf16(), wide = kernels().width > 8;
+  const bool strided = c.geometry.stride > 1, weights = pass == Pass::kWeights;
+  const bool ours = this_processor().of_intel && wide ? strided && weights && pairs
+                    : weights                         ? strided || pairs || !wide
+                                                      : strided || (wide && c.w.dim(3) == kBlock);
+  return ours ? Way::kGrouped : Way::kOneDnn;
 }
 
 }  // namespace

@@ -13,9 +13,8 @@ template <class F>
     for (int64_t s = w.first; s < w.last; ++s) f(r, s);
 }
 
-// The elements of a window, or the windows that contain an element: how far each is from the first one, and
-// what argmax says if that element is that window's largest. Neighbors that see as far on either side have the
-// same ones.
+// The elements of a window, or the windows that contain an element: how far each is from the first, and what
+// argmax says if the element is the window's largest. Neighbors that see as far on either side share them.
 struct Gathered {
   static constexpr int kMost = 256;  // places are bytes, so a window has at most 16 x 16
   int count = 0;
