@@ -45,9 +45,9 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //   bf16         where the processor multiplies it, oneDNN leads by 5 to 20 %, but for many weights, which it
 //                brings into its order at every call: there our data gradient wins by 1.05 to 1.5, our
 //                forward by 1 to 1.25. In weight gradients ours wins by 1.05 to 1.4 from 64 to 1024
-//                channels, but not of more than a million weights, whose sums do not fit a cache. From 64 to
-//                256 channels of images of more than 6 pixels, in weight gradients from 16, Winograd in f32
-//                does a quarter of the products, and wins by 1.05 to 2
+//                channels, but not of more than half a million weights, whose sums do not fit a cache. From
+//                64 to 256 channels of images of more than 6 pixels, in weight gradients from 16 to 128,
+//                Winograd in f32 does a quarter of the products, and wins by 1.05 to 2
 //   bf16, AMX    oneDNN's forward wins by 1.05 to 1.8, but for 1x1 of a million weights. So does its data
 //                gradient, by 1.05 to 3, below 256 thousand weights; or below 16 thousand, where it adds to
 //                what is there or windows are two pixels apart: there ours wins by 1.05 to 2.6. Its weight
@@ -57,15 +57,16 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                below 256 thousand weights, and in weight gradients up to 1024 channels
 //   3x3 in f32   Winograd wins by 1.2 to 3.5 from 16 channels on, on Intel's processors with AVX-512 in
 //                gradients from 32; with AVX-512 in those of weights up to 512, above which the sums no
-//                longer fit a cache; below 400 pixels a thread 36 sums for 9 weights cost more than they save
+//                longer fit a cache. Of few pixels its 36 sums for 9 weights, or the transforms of filters,
+//                cost more than it saves: 1.1 to 2 times as much as what wins otherwise
 //   f32 with AVX-512: our weight gradient reads images in place where oneDNN copies them, and wins by 1.05 to
-//                2 from 64 channels on, in 1x1 up to 256; so do our other passes of 1x1 with 8 to 64 thousand
-//                weights, by 1 to 1.5. On Intel's processors oneDNN wins in 1x1, by 1 to 1.4, but for data
-//                gradients of half a million weights, which it brings into its order: there ours, by 1.1 to
-//                1.7
+//                2 from 64 channels on, in 1x1 up to 256, but not of few pixels; so do our other passes of
+//                1x1 with 8 to 64 thousand weights, by 1 to 1.5. On Intel's processors oneDNN wins in 1x1, by
+//                1 to 1.4, but for data gradients of half a million weights, which it brings into its order:
+//                there ours, by 1.1 to 1.7
 //   AVX-512      oneDNN keeps the rest
-//   1x1 forward  with AVX2, oneDNN's is 10 % faster than ours in f32; in bf16 it would need a copy of the
-//                image in f32
+//   AVX2         oneDNN's forward of 1x1 is 10 % faster than ours in f32; in bf16 it would need a copy of the
+//                image in f32. Of few pixels it has weight gradients, by 1.2 to 2.5
 using Way = ConvWay;
 using Pass = ConvPass;
 
@@ -81,18 +82,23 @@ Way way_with_amx(const ConvArgs& c, Pass pass, bool pointwise) {
   return ours && amx_fits(c) ? Way::kDirect : Way::kOneDnn;
 }
 
-bool winograd_pays(const ConvArgs& c, Pass pass) {
-  constexpr int64_t kFewest = 400;  // pixels a thread
-  if (!winograd_fits(c)) return false;
-  return pass != Pass::kWeights || c.y.size() / c.y.dim(3) >= kFewest * omp_get_max_threads();
+int64_t pixels_of(const ConvArgs& c) { return c.y.size() / c.y.dim(3); }
+// Whether each thread's share of them makes up for adding to all sums of a weight gradient.
+bool pays_for_sums(const ConvArgs& c) { return pixels_of(c) >= 256 * omp_get_max_threads(); }
+
+// Beside pairs of bf16, which a processor multiplies twice as fast, it takes more pixels.
+bool winograd_pays(const ConvArgs& c, Pass pass, bool beside_pairs) {
+  const int64_t fewest = beside_pairs ? 800 : 128;
+  return winograd_fits(c) && (pass == Pass::kWeights ? pays_for_sums(c) : pixels_of(c) >= fewest);
 }
 
 Way way_in_bf16(const ConvArgs& c, Pass pass) {
   constexpr int64_t kMany = 1 << 19;  // weights
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
-  const int64_t fewest = pass == Pass::kWeights ? 16 : 64;
-  if (winograd_pays(c, pass) && c.y.dim(1) > 6 && least >= fewest && most <= 256) return Way::kWinograd;
-  const bool ours = pass == Pass::kWeights ? least >= 64 && most <= 1024 && c.w.size() <= 2 * kMany
+  const int64_t fewest = pass == Pass::kWeights ? 16 : 64, highest = pass == Pass::kWeights ? 128 : 256;
+  if (winograd_pays(c, pass, true) && c.y.dim(1) > 6 && least >= fewest && most <= highest)
+    return Way::kWinograd;
+  const bool ours = pass == Pass::kWeights ? least >= 64 && most <= 1024 && c.w.size() <= kMany
                                            : c.w.size() >= (pass == Pass::kForward ? 2 * kMany : kMany);
   return ours ? Way::kDirect : Way::kOneDnn;
 }
@@ -104,7 +110,7 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   const int64_t least = std::min(c.w.dim(3), c.w.dim(0)), most = std::max(c.w.dim(3), c.w.dim(0));
   const int64_t fewest = pass == Pass::kForward || !this_processor().of_intel ? 16 : 32;
   const int64_t highest = pass == Pass::kWeights ? 512 : most;
-  if (winograd_pays(c, pass) && least >= fewest && most <= highest) return Way::kWinograd;
+  if (winograd_pays(c, pass, false) && least >= fewest && most <= highest) return Way::kWinograd;
   if (c.x.dtype() == kBF16) {
     const bool ours = pass == Pass::kWeights ? most <= 1024 : c.w.size() < 1 << 18;
     return ours ? Way::kDirect : Way::kOneDnn;
@@ -113,7 +119,7 @@ Way way_with_avx512(const ConvArgs& c, Pass pass, bool pointwise) {
   if (pointwise && this_processor().of_intel)
     return pass == Pass::kData && c.w.size() >= 1 << 19 ? Way::kDirect : Way::kOneDnn;
   if (pass == Pass::kWeights)
-    return least >= 64 && (least <= 256 || !pointwise) ? Way::kDirect : Way::kOneDnn;
+    return least >= 64 && (least <= 256 || !pointwise) && pays_for_sums(c) ? Way::kDirect : Way::kOneDnn;
   constexpr int64_t kFew = 1 << 13, kMany = 1 << 16;  // weights
   return pointwise && c.w.size() >= kFew && c.w.size() <= kMany ? Way::kDirect : Way::kOneDnn;
 }
@@ -141,8 +147,9 @@ ConvWay way_of(const ConvArgs& c, ConvPass pass) {
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   if (wide) return way_with_avx512(c, pass, pointwise);
-  if (winograd_pays(c, pass) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
-  return pass == Pass::kForward && pointwise && c.x.dtype() == kF32 ? Way::kOneDnn : Way::kDirect;
+  if (winograd_pays(c, pass, false) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
+  const bool few = pass == Pass::kWeights && !pays_for_sums(c) && has_isa(dnnl::cpu_isa::avx2);
+  return few || (pass == Pass::kForward && pointwise && c.x.dtype() == kF32) ? Way::kOneDnn : Way::kDirect;
 }
 
 void conv2d_forward(const ConvArgs& c) {
