@@ -2,6 +2,7 @@
 #include "engine/cpu/onednn.h"
 
 #include "engine/backend.h"
+#include "engine/cpu/kernels.h"
 #include "engine/device/processor.h"
 
 namespace skein::cpu {
@@ -134,8 +135,10 @@ void execute(const dnnl::primitive& p, const Arguments& arguments, const char* w
 
 std::string describe() {
   const dnnl_version_t* v = dnnl_version();
-  return text(name_of(chosen_isa()), isa_is_forced() ? " (SKEIN_CPU)" : "", ", oneDNN ", v->major, '.',
-              v->minor, '.', v->patch, has_isa(set_of(chosen_isa())) ? "" : " limited by ONEDNN_MAX_CPU_ISA",
+  const bool narrow = chosen_isa() > Isa::kAvx2 && kernels().width < 16;  // built by clang
+  return text(name_of(chosen_isa()), isa_is_forced() ? " (SKEIN_CPU)" : "",
+              narrow ? ", kernels of 8 floats" : "", ", oneDNN ", v->major, '.', v->minor, '.', v->patch,
+              has_isa(set_of(chosen_isa())) ? "" : " limited by ONEDNN_MAX_CPU_ISA",
               native_bf16() ? ", bf16 in hardware" : ", bf16 stored and computed in f32");
 }
 

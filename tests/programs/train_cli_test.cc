@@ -52,6 +52,16 @@ TEST(Train, NamesItsDirectoryAfterModelAndDataIfNotTold) {
   EXPECT_EQ(w.run("ls -d runs/mlp-synthetic-*/model.safetensors").status, 0);
 }
 
+TEST(Train, SaysWhichInstructionSetsItUses) {
+  const Workplace w;
+  const Ended e = w.run("SKEIN_CPU=avx2 " + std::string(kTiny) + "--steps 1 --output out");
+  ASSERT_EQ(e.status, 0) << e.err;
+  expect_has(e.out, "instruction sets: avx2 (SKEIN_CPU), oneDNN ");
+  const Json summary = Json::parse(w.read("out/summary.json"));
+  expect_has(summary["environment"]["backend"].get<std::string>(), "avx2 (SKEIN_CPU), oneDNN ");
+  expect_has(w.run("SKEIN_CPU=avx2 " + std::string(kTiny) + "--doctor").out, "; avx2");
+}
+
 TEST(Train, LearnsSyntheticImages) {
   const Workplace w;
   const Ended e = w.run(

@@ -12,7 +12,10 @@
 #include "engine/cpu/depthwise_conv.h"
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/grouped_conv.h"
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/onednn.h"
 #include "engine/cpu/winograd.h"
+#include "engine/device/processor.h"
 #include "tests/support/conv_cases.h"
 #include "tests/support/reference.h"
 #include "tests/support/testing.h"
@@ -219,6 +222,17 @@ TEST(Conv, ReluKeepsNaNs) {
     for (size_t i = 0; i < y.size(); ++i) ASSERT_TRUE(!sees[i] || std::isnan(y[i])) << what << ", at " << i;
   });
 }
+
+#ifdef __x86_64__
+TEST(Conv, AndOneDnnUseTheInstructionSetsThatAreChosen) {
+  const Isa isa = chosen_isa();
+  EXPECT_EQ(cpu::kernels().width, isa == Isa::kAvx2 ? 8 : 16);
+  EXPECT_EQ(cpu::has_isa(dnnl::cpu_isa::avx512_core), isa >= Isa::kAvx512);
+  EXPECT_EQ(cpu::has_isa(dnnl::cpu_isa::avx512_core_bf16), isa >= Isa::kAvx512Bf16);
+  EXPECT_EQ(cpu::has_isa(dnnl::cpu_isa::avx512_core_amx), isa == Isa::kAmx);
+  EXPECT_TRUE(cpu::describe().starts_with(name_of(isa))) << cpu::describe();
+}
+#endif
 
 // From 8 MiB on results are written past the caches where whole lines are written: in f32 on any processor,
 // in bf16 where pairs are multiplied; in groups by one panel or two, unless too few of them stay in a cache.
