@@ -69,12 +69,15 @@ Rectangle inside(const Rectangle& r, const Tensor& images) {
   return {top, std::clamp(r.bottom, top, images.dim(1)), 0, images.dim(2)};
 }
 
-// What pixels of `images` are rounded up to. Those of the kernels' own type are read where they are, every
-// `step`-th, a few at a time, unless that is a multiple of two kilobytes, or of four where pixels are apart.
-int64_t unit_of(const Tensor& images, const Grouping& g, int64_t step) {
+// Whether images are read where they are, every `step`-th pixel, a few at a time: those of the kernels' own
+// type, unless these are a multiple of two kilobytes apart, or of four where others lie between them.
+bool in_place(const Tensor& images, const Grouping& g, int64_t step) {
   const int64_t cells = images.dim(3) / g.elements, crowded = step == 1 ? 512 : 1024;
-  const bool in_place = images.dtype() == g.all.type && cells * step % crowded != 0;
-  return in_place ? g.lanes : g.unit(cells);
+  return images.dtype() == g.all.type && cells * step % crowded != 0;
+}
+// What their pixels are rounded up to.
+int64_t unit_of(const Tensor& images, const Grouping& g, int64_t step) {
+  return in_place(images, g, step) ? g.lanes : g.unit(images.dim(3) / g.elements);
 }
 
 // Results of an image.
@@ -294,7 +297,10 @@ void grouped_forward(const ConvArgs& c) {
   const Cells packed = pack_forward(c, g);
   const Ending end{c.y, c.bias ? c.bias.data<float>() : nullptr, 0, c.relu};
   const int64_t stride = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
-  const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) / g.elements * stride * stride, 1);
+  // Pixels that are apart are read in many steps, for which a cache holds those of the next block, too.
+  const int64_t held = stride > 1 && in_place(c.x, g, stride) ? 2 : 1;
+  const int64_t pixel = c.x.dim(3) / g.elements * stride * stride * held;
+  const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), pixel, 1);
 #pragma omp parallel
   {
 #pragma omp for schedule(dynamic)
