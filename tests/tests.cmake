@@ -82,8 +82,8 @@ endforeach()
 # The tests of what is computed in vectors, once for each kind of instruction sets that SKEIN_CPU can force. An entry
 # that this processor cannot run is skipped, and its output says why.
 foreach(isa avx2 avx512 avx512bf16 amx)
-  foreach(file conv2d_test gemm_test conv_bn_test conv_bn_chain_test batch_norm_test pool2d_test kernels_test resize_test
-               torch_parity_test)
+  foreach(file conv2d_test conv2d_op_test gemm_test conv_bn_test conv_bn_chain_test batch_norm_test pool2d_test
+               kernels_test resize_test torch_parity_test)
     set(program engine_tests)
     if(file STREQUAL "resize_test")
       set(program data_tests)

@@ -66,9 +66,7 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                there ours, by 1.1 to 1.7
 //   AVX-512      oneDNN keeps the rest
 //   AVX2         oneDNN's forward of 1x1 is 10 % faster than ours in f32; in bf16 it would need a copy of the
-//                image in f32. Of few pixels it has weight gradients, by 1.2 to 2.5, but not of 1x1: there
-//                2.6 is wrong once in some thousand calls (jit_1x1:avx2, 2x4x4x3 in steps of 2, 5 outputs, 2
-//                threads)
+//                image in f32. Of few pixels it has weight gradients of windows, by 1.2 to 2.5
 using Way = ConvWay;
 using Pass = ConvPass;
 
@@ -146,8 +144,13 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
 
 ConvWay way_of(const ConvArgs& c, ConvPass pass) {
   static const bool wide = has_isa(dnnl::cpu_isa::avx512_core);
+  constexpr int64_t kBlock = 16;
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
+  // Where 1x1 windows lie apart and have fewer channels than a vector, oneDNN's weight gradient writes beyond
+  // its memory: sums are wrong, or the heap is (its issue 6035).
+  if (pass == Pass::kWeights && pointwise && c.geometry.stride > 1 && c.w.dim(3) < kBlock)
+    return Way::kDirect;
   if (wide) return way_with_avx512(c, pass, pointwise);
   if (winograd_pays(c, pass, false) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;
   const bool few = pass == Pass::kWeights && !pointwise && !pays_for_sums(c) && has_isa(dnnl::cpu_isa::avx2);
