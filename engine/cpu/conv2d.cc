@@ -69,6 +69,7 @@ double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w
 //                image in f32. Of few pixels it has weight gradients of windows, by 1.2 to 2.5
 using Way = ConvWay;
 using Pass = ConvPass;
+constexpr int64_t kVector = 16;  // channels that oneDNN multiplies together with AVX-512
 
 Way way_with_amx(const ConvArgs& c, Pass pass, bool pointwise) {
   constexpr int64_t kFew = 1 << 14, kMany = 1 << 18, kMost = 1 << 20;  // weights
@@ -130,13 +131,12 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
     return large && pass != Pass::kForward ? Way::kDepthwise : Way::kOneDnn;
   }
   if (!grouped_fits(c)) return Way::kOneDnn;
-  constexpr int64_t kBlock = 16;  // channels that oneDNN multiplies together
-  if (c.w.dim(3) < kBlock) return Way::kGrouped;
+  if (c.w.dim(3) < kVector) return Way::kGrouped;
   const bool pairs = c.x.dtype() == kBF16 && native_bf16(), wide = kernels().width > 8;
   const bool strided = c.geometry.stride > 1, weights = pass == Pass::kWeights;
   const bool ours = this_processor().of_intel && wide ? strided && weights && pairs
                     : weights                         ? strided || pairs || !wide
-                                                      : strided || (wide && c.w.dim(3) == kBlock);
+                                                      : strided || (wide && c.w.dim(3) == kVector);
   return ours ? Way::kGrouped : Way::kOneDnn;
 }
 
@@ -144,12 +144,11 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
 
 ConvWay way_of(const ConvArgs& c, ConvPass pass) {
   static const bool wide = has_isa(dnnl::cpu_isa::avx512_core);
-  constexpr int64_t kBlock = 16;
   if (c.geometry.groups > 1) return way_with_groups(c, pass);
   const bool pointwise = c.w.dim(1) == 1 && c.w.dim(2) == 1;
   // Where 1x1 windows lie apart and have fewer channels than a vector, oneDNN's weight gradient writes beyond
   // its memory: sums are wrong, or the heap is (its issue 6035).
-  if (pass == Pass::kWeights && pointwise && c.geometry.stride > 1 && c.w.dim(3) < kBlock)
+  if (pass == Pass::kWeights && pointwise && c.geometry.stride > 1 && c.w.dim(3) < kVector)
     return Way::kDirect;
   if (wide) return way_with_avx512(c, pass, pointwise);
   if (winograd_pays(c, pass, false) && std::min(c.w.dim(3), c.w.dim(0)) >= 16) return Way::kWinograd;

@@ -69,7 +69,7 @@ template <class C, int K, class Index>
 }
 
 // The sums of N pixels and one panel. T taps at a time are in_step apart: a cell is spread once for all of
-// them. The panel's next pixels are prefetched: the processor does not foresee steps of a whole pixel.
+// them. What is read next is prefetched: the processor does not foresee steps of a whole pixel.
 template <class C, int K, int N, int T>
 [[gnu::always_inline]] inline void grouped_sums(const GroupedProduct& p, const Cell* in, const Cell* weights,
                                                 Fetching& fetching, typename C::Sums (&sum)[N]) {
