@@ -80,7 +80,7 @@ void pool_average(const PoolPlane& plane, int64_t p) {
   }
 }
 
-// Columns as far apart as windows see the same ones, and follow one another.
+// Columns a stride apart have windows at the same distances, so they are taken one after another.
 template <class V, class T>
 void pool_maximum_gradient(const PoolPlane& plane, int64_t r) {
   const PoolPlane a = plane;
