@@ -27,22 +27,29 @@ struct ConvGeometry {
   bool operator==(const ConvGeometry&) const = default;
 };
 
+// Sums over all but the last axis of x and of x^2, in f32; both are empty if they were not taken.
+struct ChannelSums {
+  Tensor sum, squares;  // [C] f32
+};
+
 // x [N,H,W,C], w [O,R,S,C/groups] f32, bias [O] f32 or empty, y [N,P,Q,O].
 //   forward            y <- conv(x, w) + bias          (CUDA: + residual, like y; relu: then max(0, .), where
 //                                                       a NaN stays one on the CPU)
-//   with_sums          y <- conv(x, w), and the sums of y, if one kernel gives both and is the faster way
+//                      sums <- those of y              (CPU, if given; see sums_for())
 //   backward_data      x (a gradient) <- conv^T(y, w) + beta x
 //   backward_weights   w (a gradient) <- sum x * y + beta w
-// Of the gradients bias and relu take no part. CPU: residual must be empty.
+// Of the gradients bias and relu take no part. CPU: residual must be empty. Sums are of a convolution without
+// bias and relu.
 struct ConvArgs {
   Tensor x, w, bias, y;
   ConvGeometry geometry;
   float beta = 0;
   bool relu = false;
   Tensor residual = {};
+  ChannelSums sums = {};
   template <class F>
   void each_tensor(F f) {
-    for (Tensor* t : {&x, &w, &bias, &y, &residual}) f(*t);
+    for (Tensor* t : {&x, &w, &bias, &y, &residual, &sums.sum, &sums.squares}) f(*t);
   }
 };
 
@@ -60,11 +67,6 @@ struct PoolArgs {
   }
 };
 
-// Sums over all but the last axis of x and of x^2, in f32; both are empty if they were not taken.
-struct ChannelSums {
-  Tensor sum, squares;  // [C] f32
-};
-
 // Batch normalization over all but the last axis, with optional residual add and ReLU, in few passes.
 //   forward, training    mean, rstd <- statistics of x; running <- (1-momentum) running + momentum * (mean,
 //                        unbiased variance); y <- relu?((x - mean) rstd gamma + shift + residual)
@@ -74,8 +76,8 @@ struct ChannelSums {
 //                        dresidual <- dy masked by y > 0, + dresidual_beta dresidual
 // In evaluation mode backward treats the running statistics as constants. The ReLU's mask is y > 0; without y
 // it is recomputed from x, if nothing was added and shift is given. dresidual may be empty; it may be dy
-// itself (masked in place). On CUDA, forward takes its statistics from `sums`, if they are given, instead of
-// reading x for them, and `mask` may replace y: forward writes it, only for 16-bit types whose packs of 8 are
+// itself (masked in place). Forward takes its statistics from `sums`, if they are given, instead of reading x
+// for them. On CUDA, `mask` may replace y: forward writes it, only for 16-bit types whose packs of 8 are
 // aligned, and backward reads it.
 // Large class: the arguments of two functions, forward and backward, which share most of them.
 struct BatchNormArgs {
@@ -104,14 +106,14 @@ Args unowned_args(Args a) {
   return a;
 }
 
-#define PRIMITIVE(result, name, Args)                                                  \
-  namespace cpu {                                                                      \
-  result name(const Args&);                                                            \
-  }                                                                                    \
-  inline result name(Device d, const Args& a) {                                        \
-    if (d.is_cuda()) return cuda::name(a);                                             \
-    if (keeps_calls()) return keep([a = unowned_args(a)] { cpu::name(a); }), result(); \
-    return cpu::name(a);                                                               \
+#define PRIMITIVE(name, Args)                                                \
+  namespace cpu {                                                            \
+  void name(const Args&);                                                    \
+  }                                                                          \
+  inline void name(Device d, const Args& a) {                                \
+    if (d.is_cuda()) return cuda::name(a);                                   \
+    if (keeps_calls()) return keep([a = unowned_args(a)] { cpu::name(a); }); \
+    return cpu::name(a);                                                     \
   }
 #include "engine/seam.def"
 
@@ -119,6 +121,9 @@ Args unowned_args(Args a) {
 // "avx2, oneDNN 2.6.3, ...".
 namespace cpu {
 std::string describe();
-}
+
+// For conv2d_forward to fill; empty where it would have to read its result again.
+ChannelSums sums_for(const ConvArgs&);
+}  // namespace cpu
 
 }  // namespace skein

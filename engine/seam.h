@@ -17,7 +17,7 @@ struct DriverLook;     // device_trouble.h
 
 namespace cuda {
 struct Graph;  // cuda/graph.h
-#define PRIMITIVE(result, name, Args) result name(const Args&);
+#define PRIMITIVE(name, Args) void name(const Args&);
 #define CUDA_CALL(result, name, parameters) result name parameters;
 #include "engine/seam.def"
 }  // namespace cuda

@@ -26,7 +26,7 @@ void bench_sums(Table& t, int64_t batch) {
         const double apart = seconds_of([&] { conv2d_forward(kGpu, c), cuda::statistics(norm); });
         bool fused = false;
         const double s = seconds_of([&] {
-          norm.sums = conv2d_with_sums(kGpu, c);
+          norm.sums = cuda::conv2d_with_sums(c);
           fused = bool(norm.sums.sum);
           cuda::statistics(norm);
         });

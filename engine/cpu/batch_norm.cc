@@ -39,6 +39,23 @@ void give_statistics(const BatchNormArgs& a, int64_t c, double mean, double var,
   rv += a.momentum * (float(n > 1 ? var * n / (n - 1) : var) - rv);
 }
 
+// From the sums around zero. False if there are none, or if a channel's mean is 11 deviations or more: they
+// cancel then, and the variance would have more than 400 times their relative error.
+bool give_statistics_of_sums(const BatchNormArgs& a, double n) {
+  if (!a.sums.sum) return false;
+  constexpr double kCanceled = 128;
+  const float *sums = a.sums.sum.data<float>(), *squares = a.sums.squares.data<float>();
+  const auto variance = [&](int64_t c) {
+    const double mean = double(sums[c]) / n;
+    return double(squares[c]) / n - mean * mean;
+  };
+  const int64_t C = a.sums.sum.size();
+  for (int64_t c = 0; c < C; ++c)
+    if (double(squares[c]) / n > kCanceled * variance(c)) return false;
+  for (int64_t c = 0; c < C; ++c) give_statistics(a, c, double(sums[c]) / n, variance(c), n);
+  return true;
+}
+
 void statistics(const BatchNormArgs& a, const Period& s, const NormKernels& kernel) {
   const std::vector<float> near =
       visit_float(a.x.dtype(), [&](auto zero) { return near_mean(a.x.data<decltype(zero)>(), s); });
@@ -154,12 +171,11 @@ Mask mask_of(const BatchNormArgs& a) {
 
 void batch_norm_forward(const BatchNormArgs& a) {
   const Period s = check(a);
-  const bool counting = a.training;
-  const double moved = bytes_of(a.x, a.y, a.residual) + (counting ? bytes_of(a.x) : 0);
-  const Counted counted(kNormForward, 0, moved);
   CHECK(a.y && a.gamma && a.shift, "forward needs y, gamma and shift");
+  const bool reads_twice = a.training && !give_statistics_of_sums(a, double(s.rows));
+  const Counted counted(kNormForward, 0, bytes_of(a.x, a.y, a.residual) + (reads_twice ? bytes_of(a.x) : 0));
   const NormKernels& kernel = kernels().norm[element(a.x.dtype())];
-  if (counting) statistics(a, s, kernel);
+  if (reads_twice) statistics(a, s, kernel);
   apply(a, s, kernel);
 }
 

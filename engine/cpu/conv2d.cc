@@ -25,6 +25,7 @@ void check(const ConvArgs& c) {
   CHECK(c.x.dtype() == c.y.dtype() && c.w.dtype() == kF32, c.x.dtype(), c.y.dtype(), c.w.dtype());
   CHECK(!c.bias || (c.bias.size() == c.w.dim(0) && c.bias.dtype() == kF32), c.bias.shape());
   CHECK(!c.residual, "the CPU's convolutions add no residual");
+  CHECK(!c.sums.sum || (!c.bias && !c.relu), "sums are of the convolution alone");
 }
 
 double flops_of(const ConvArgs& c) { return 2. * double(c.y.size()) * double(c.w.size() / c.w.dim(0)); }
@@ -174,9 +175,12 @@ void conv2d_forward(const ConvArgs& c) {
   }
 }
 
-ChannelSums conv2d_with_sums(const ConvArgs& c) {  // taking the sums here would cost another pass
-  conv2d_forward(c);
-  return {};
+ChannelSums sums_for(const ConvArgs& c) {
+  check(c);
+  if (c.y.size() == 0) return {};
+  const Way way = way_of(c, Pass::kForward);
+  if (way != Way::kWinograd && (way != Way::kDirect || !direct_gives_sums(c))) return {};
+  return {Tensor({c.y.dim(3)}), Tensor({c.y.dim(3)})};
 }
 
 void conv2d_backward_data(const ConvArgs& given) {

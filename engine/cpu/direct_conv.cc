@@ -1,6 +1,7 @@
 // Forward and data-gradient convolutions: every sum is a product of an image window with packed weights.
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/cells.h"
+#include "engine/cpu/channel_sums.h"
 #include "engine/cpu/past_caches.h"
 #include "engine/cpu/window.h"
 
@@ -32,6 +33,7 @@ struct Product {
   bool relu;
   bool plain;        // The tiles themselves write the results, where a panel is full,
   bool past_caches;  // and do so past the caches.
+  float* sums;       // of the results and, after those, of their squares; may be null
   void clear() { in.clear(), out.clear(), groups.clear(), taps.clear(); }
 };
 
@@ -74,6 +76,9 @@ void multiply(const Product& p, size_t g, int64_t j, int64_t from, int64_t depth
   const bool last = from + depth >= p.depth, direct = last && p.plain && width >= lanes;
   const bool past_caches = direct && p.past_caches;
   if (last && !past_caches) fetch_results(p, first, rows, j);
+  TileResults out;
+  if (direct) out = {p.out.data() + first, j * lanes, p.beta, past_caches};
+  if (direct && p.sums) out.sums = p.sums + j * lanes, out.squares = out.sums + p.outputs;
   const bool more = g + 1 < p.groups.size();  // the next group is as large or one smaller
   p.tiles->product(
       {.rows = rows,
@@ -85,11 +90,8 @@ void multiply(const Product& p, size_t g, int64_t j, int64_t from, int64_t depth
        .sums = sums,
        .sums_step = lanes,
        .add = from > 0,
-       .out = direct ? p.out.data() + first : nullptr,
-       .from = j * lanes,
-       .beta = p.beta,
+       .out = out,
        .next = more ? p.in.data() + std::min(first + rows, int64_t(p.in.size()) - rows) : nullptr,
-       .past_caches = past_caches,
        .half = p.groups[g].half});
   if (!last || direct) return;
   p.finish({.out = p.out.data() + first,
@@ -250,25 +252,40 @@ Product product_of(const ConvArgs& c, const Tensor& out, const TileKernels& tile
   p.past_caches = past_caches(out) && whole_lines(out, tiles) && (&out != &c.x || c.beta == 0);
   p.tiles = &tiles, p.finish = kernels().finish[element(c.y.dtype())];
   p.plain = !c.bias && !c.relu && tiles.type == c.y.dtype();
+  p.sums = nullptr;
   return p;
+}
+
+CellKind forward_kind(const ConvArgs& c) {
+  return merged(c) ? CellKind::of_floats() : CellKind::of_products(c);
 }
 
 }  // namespace
 
+bool direct_gives_sums(const ConvArgs& c) {
+  const TileKernels& tiles = forward_kind(c).tiles(c.y.dim(3));
+  return c.y.dim(3) % tiles.lanes == 0 && tiles.type == c.y.dtype() && !tiles.at_equal_steps;
+}
+
 void direct_forward(const ConvArgs& c) {
-  const CellKind kind = merged(c) ? CellKind::of_floats() : CellKind::of_products(c);
+  const CellKind kind = forward_kind(c);
   const TileKernels& tiles = kind.tiles(c.y.dim(3));
   const Cells packed = pack_forward(c, kind, tiles.lanes);
   const int64_t seen = std::min<int64_t>(c.geometry.stride, c.w.dim(1));
   const Blocks blocks(c.y.dim(0), c.y.dim(1), c.y.dim(2), c.x.dim(3) / kind.elements * seen * seen, 1);
+  BlockSums sums(c.sums, blocks.count());
 #pragma omp parallel
   {
     Product p = product_of(c, c.y, tiles);
 #pragma omp for schedule(dynamic)
-    for (int64_t i = 0; i < blocks.count(); ++i) forward_block(c, kind, packed, Block(blocks, i), p);
+    for (int64_t i = 0; i < blocks.count(); ++i) {
+      p.sums = sums.of(i);
+      forward_block(c, kind, packed, Block(blocks, i), p);
+    }
     fence_streams<V8>();
     if (tiles.at_equal_steps) amx_kernels()->release();
   }
+  sums.finish();
 }
 
 void direct_backward_data(const ConvArgs& c) {

@@ -6,6 +6,8 @@ namespace skein::cpu {
 
 // Groups must be 1. Contracts of backend.h.
 void direct_forward(const ConvArgs&);
+// Whether forward can take sums: where tiles are full and write the results themselves.
+bool direct_gives_sums(const ConvArgs&);
 void direct_backward_data(const ConvArgs&);
 void direct_backward_weights(const ConvArgs&);
 

@@ -53,9 +53,18 @@ using Cell = uint32_t;
 inline constexpr int64_t kLineBytes = 64, kLineCells = kLineBytes / sizeof(Cell);  // of the caches
 inline constexpr int kMostRows = 12, kMostLanes = 32;
 
+// Where tiles write results: rows[i][from + lane] <- the sum + beta itself, in the tiles' own type.
+struct TileResults {
+  void* const* rows = nullptr;  // one of them may be null if tiles want equal steps
+  int64_t from = 0;
+  float beta = 0;
+  bool past_caches = false;  // how rows are written, which must be aligned to vectors; beta is 0
+  // For each lane: what is written, before it is rounded, and its square are added over rows. Null if that is
+  // not wanted, or if tiles want equal steps.
+  float *sums = nullptr, *squares = nullptr;
+};
 // sums[i][lane] = (add ? itself : 0) + sum over taps t and k < depth of in[i][tap[t] + k]
-// weights[t][k][lane]; or, if `out` is given, out[i][from + lane] <- that + beta itself, in the
-// tiles' own type, where out[i] is not null.
+// weights[t][k][lane]; or that is written to `out`, if it has rows.
 struct TileProduct {
   int64_t rows;
   const Cell* const* in;
@@ -65,11 +74,8 @@ struct TileProduct {
   float* sums;
   int64_t sums_step;  // floats from one row to the next
   bool add;
-  void* const* out = nullptr;
-  int64_t from = 0;
-  float beta = 0;
+  TileResults out = {};
   const Cell* const* next = nullptr;  // what the caller reads next: fetched, each row as `in`
-  bool past_caches = false;           // how `out` is written, which must be aligned to vectors; beta is 0
   // At equal steps `in` rises by one step over rows [0, half), and by one, maybe another, over [half, rows).
   int64_t half = 0;
 };
@@ -219,6 +225,8 @@ struct WinogradEnd {
   const float* bias;  // may be null
   float beta;
   bool relu;
+  float* sums =
+      nullptr;  // [C], then [C]: results, before they are rounded, and their squares are added; may be null
 };
 // The passes over `count` tiles from `first` on, by element(); and those over filters. A tile of the result
 // has side x side pixels; transformed, tiles and filters have `positions` floats a channel.

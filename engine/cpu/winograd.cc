@@ -2,6 +2,7 @@
 #include "engine/cpu/winograd.h"
 
 #include "engine/cpu/cells.h"
+#include "engine/cpu/channel_sums.h"
 #include "engine/cpu/winograd_map.h"
 
 namespace skein::cpu {
@@ -17,6 +18,7 @@ struct Job {
   Tensor bias;
   float beta = 0;
   bool relu = false;
+  ChannelSums sums = {};  // of `out`; may be empty
 };
 
 const TileKernels& tiles_for(int64_t outputs) { return CellKind::of_floats().tiles(outputs); }
@@ -111,6 +113,7 @@ void run(const Job& job) {
   const int64_t all = in.per_image() * job.out.dim(0), most = tiles_at_once(all, 48, positions * (C + O));
   const int64_t threads = omp_get_max_threads();
   const int64_t wide = panels(O, tiles.lanes) * tiles.lanes, u = plane_of(O, C);
+  BlockSums sums(job.sums, (all + most - 1) / most);
 #pragma omp parallel for schedule(dynamic)
   for (int64_t first = 0; first < all; first += most) {
     thread_local std::vector<float> inputs, products;
@@ -124,8 +127,10 @@ void run(const Job& job) {
     for (int64_t i = 0; i < positions; ++i)
       multiply(tiles, v.at + i * v.plane, job.weights.data<float>() + i * u, m.at + i * m.plane, count, C, O,
                ahead);
-    kernel.output[e](out, first, count, m, {job.bias ? job.bias.data<float>() : nullptr, job.beta, job.relu});
+    const float* bias = job.bias ? job.bias.data<float>() : nullptr;
+    kernel.output[e](out, first, count, m, {bias, job.beta, job.relu, sums.of(first / most)});
   }
+  sums.finish();
 }
 
 }  // namespace
@@ -138,7 +143,7 @@ bool winograd_fits(const ConvArgs& c) {
 
 void winograd_forward(const ConvArgs& c) {
   const WinogradKernels& kernel = winograd_for(c.y.dim(1), c.y.dim(2));
-  run({kernel, c.x, c.y, forward_weights(kernel, c), c.geometry.padding, c.bias, 0, c.relu});
+  run({kernel, c.x, c.y, forward_weights(kernel, c), c.geometry.padding, c.bias, 0, c.relu, c.sums});
 }
 
 void winograd_backward_data(const ConvArgs& c) {

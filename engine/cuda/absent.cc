@@ -14,8 +14,8 @@ namespace skein::cuda {
   throw Error(text("this is a CPU-only build, without cuda::", call, "; configure with the CUDA toolkit for ",
                    "--device cuda"));
 }
-#define PRIMITIVE(result, name, Args) \
-  result name(const Args&) { refuse(#name); }
+#define PRIMITIVE(name, Args) \
+  void name(const Args&) { refuse(#name); }
 #define CUDA_CALL(result, name, parameters) \
   result name parameters { refuse(#name); }
 #include "engine/seam.def"

@@ -24,6 +24,13 @@ Shape conv2d_shape(const Tensor& x, const Tensor& w, const ConvGeometry& g) {
   return {x.dim(0), extent(x.dim(1), w.dim(1)), extent(x.dim(2), w.dim(2)), w.dim(0)};
 }
 
+ChannelSums conv2d_with_sums(Device d, ConvArgs c) {
+  if (d.is_cuda()) return cuda::conv2d_with_sums(c);
+  c.sums = cpu::sums_for(c);
+  conv2d_forward(d, c);
+  return c.sums;
+}
+
 void pull_conv2d(Pull& pull, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& dy,
                  const ConvGeometry& g) {
   const Device d = dy.device();

@@ -67,12 +67,12 @@ int64_t step_of(const Cell* const* in, int64_t rows) { return rows > 1 ? 4 * (in
 template <int N, bool kAdds, bool kPastCaches>
 void put_rows(const TileProduct& t, const float* sums) {
   for (int64_t i = 0; i < t.rows; ++i, sums += N * kSide) {
-    if (!t.out[i]) continue;
-    bf16* const y = static_cast<bf16*>(t.out[i]) + t.from;
+    if (!t.out.rows[i]) continue;
+    bf16* const y = static_cast<bf16*>(t.out.rows[i]) + t.out.from;
     V16 v[2] = {};
     for (int j = 0; j < N; ++j) {
       v[j] = load<V16>(sums + kSide * j);
-      if (kAdds) v[j] += t.beta * load<V16>(y + kSide * j);
+      if (kAdds) v[j] += t.out.beta * load<V16>(y + kSide * j);
     }
     const __m512bh both = _mm512_cvtne2ps_pbh(__m512(v[1]), __m512(v[0]));
     if (kPastCaches)
@@ -83,8 +83,8 @@ void put_rows(const TileProduct& t, const float* sums) {
 }
 template <int N>
 void put(const TileProduct& t, const float* sums) {
-  if (t.beta != 0) return put_rows<N, true, false>(t, sums);
-  N == 2 && t.past_caches ? put_rows<N, false, N == 2>(t, sums) : put_rows<N, false, false>(t, sums);
+  if (t.out.beta != 0) return put_rows<N, true, false>(t, sums);
+  N == 2 && t.out.past_caches ? put_rows<N, false, N == 2>(t, sums) : put_rows<N, false, false>(t, sums);
 }
 
 // Results are written while the next product is computed: what registers stored cannot be read before all
@@ -133,13 +133,13 @@ void product(const TileProduct& t) {
     }
   }
   write_late<N>();
-  float* const sums = t.out ? late.sums[late.current] : t.sums;
-  const int64_t step = t.out ? lanes : t.sums_step;
+  float* const sums = t.out.rows ? late.sums[late.current] : t.sums;
+  const int64_t step = t.out.rows ? lanes : t.sums_step;
   _tile_stored(0, sums, 4 * step);
   if (N == 2) _tile_stored(1, sums + kSide, 4 * step);
   if (lower) _tile_stored(2, sums + t.half * step, 4 * step);
   if (N == 2 && lower) _tile_stored(3, sums + t.half * step + kSide, 4 * step);
-  if (!t.out) return;
+  if (!t.out.rows) return;
   late.product = t, late.waits = true, late.current ^= 1;
 }
 

@@ -53,19 +53,32 @@ template <class V, int M, int N, class F>
     for (int j = 0; j < N; ++j) f(sum[i][j], i, j * kWidth<V>);
 }
 
+template <class V, int M, int N>
+[[gnu::always_inline]] inline void add_rows(const TileResults& to, const V (&sum)[M][N]) {
+#pragma GCC unroll 2
+  for (int j = 0; j < N; ++j) {
+    V all = sum[0][j], squares = all * all;
+#pragma GCC unroll 12
+    for (int i = 1; i < M; ++i) all += sum[i][j], squares += sum[i][j] * sum[i][j];
+    float *s = to.sums + j * kWidth<V>, *q = to.squares + j * kWidth<V>;
+    store(s, load<V>(s) + all), store(q, load<V>(q) + squares);
+  }
+}
+
 template <class C, int M, int N>
-[[gnu::always_inline]] inline void put_product(const TileProduct& t, typename C::Sums (&sum)[M][N]) {
+[[gnu::always_inline]] inline void put_product(const TileResults& to, typename C::Sums (&sum)[M][N]) {
   using V = typename C::Sums;
   using Out = typename C::Out;
-  const bool past_caches = t.past_caches;
+  const bool past_caches = to.past_caches;
 #pragma GCC unroll 12
   for (int i = 0; i < M; ++i) {
-    Out* y = static_cast<Out*>(t.out[i]) + t.from;
-    if (t.beta != 0)
+    Out* y = static_cast<Out*>(to.rows[i]) + to.from;
+    if (to.beta != 0)
 #pragma GCC unroll 2
-      for (int j = 0; j < N; ++j) sum[i][j] += t.beta * load<V>(y + j * kWidth<V>);
+      for (int j = 0; j < N; ++j) sum[i][j] += to.beta * load<V>(y + j * kWidth<V>);
     C::put(y, sum[i], past_caches);
   }
+  if (to.sums) add_rows(to, sum);
 }
 
 template <class C, int M, int N>
@@ -101,7 +114,7 @@ void tile_product(const TileProduct& t) {
       }
     }
   }
-  if (t.out) return put_product<C>(t, sum);
+  if (t.out.rows) return put_product<C>(t.out, sum);
   each_sum(sum, [&](const V& s, int i, int lane) { store(t.sums + i * t.sums_step + lane, s); });
 }
 

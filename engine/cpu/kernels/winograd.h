@@ -165,6 +165,7 @@ void winograd_output(const WinogradMap& m, int64_t first, int64_t count, const W
       V d[n + 2][n + 2], y[n][n];
       get_planes(from.at + t * from.tile + c, from.plane, io, d);
       both_ways(d, y, [](const auto& a, auto& b) { Toom<n>::output(a, b); });
+      V sum{}, squares{};
 #pragma GCC unroll 16
       for (int i = 0; i < n * n; ++i) {
         T* p = to[i / n][i % n];
@@ -174,7 +175,11 @@ void winograd_output(const WinogradMap& m, int64_t first, int64_t count, const W
         if (end.relu) x = x < V{} ? V{} : x;
         if (end.beta != 0) x += end.beta * io.get(p + c);
         io.put(p + c, x);
+        sum += x, squares += x * x;
       }
+      if (!end.sums) return;
+      float *s = end.sums + c, *q = s + m.C;
+      io.put(s, io.get(s) + sum), io.put(q, io.get(q) + squares);
     });
   });
 }

@@ -58,7 +58,7 @@ void expect_amx_products(const TileKernels& tiles, int64_t upper, int64_t lower,
   std::vector<void*> out;
   for (int64_t i = 0; i < rows; ++i) out.push_back(i % 3 ? &results[size_t(i * (lanes + 8))] : nullptr);
   TileProduct q = p;
-  q.out = out.data(), q.from = 8, q.beta = 2;
+  q.out = {.rows = out.data(), .from = 8, .beta = 2};
   tiles.product(q), tiles.complete();
   tiles.product(p);
   amx_kernels()->release();

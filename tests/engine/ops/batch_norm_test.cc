@@ -143,6 +143,40 @@ TEST(BatchNorm, VarianceSurvivesAMeanAThousandTimesLarger) {
   expect_forward(a, 1e-4, "offset 1000");  // the mean itself is rounded to 24 bits
 }
 
+ChannelSums sums_around_zero(const Tensor& x) {
+  const int64_t C = x.dim(-1);
+  const ChannelSums s{Tensor::zeros({C}), Tensor::zeros({C})};
+  const Numbers values = numbers(x);
+  for (size_t i = 0; i < values.size(); ++i) {
+    s.sum.data<float>()[i % size_t(C)] += float(values[i]);
+    s.squares.data<float>()[i % size_t(C)] += float(values[i] * values[i]);
+  }
+  return s;
+}
+
+TEST(BatchNorm, StatisticsOfGivenSumsEqualTheReference) {
+  for (DType t : {kF32, kBF16, kF16})
+    for (const Shape& s : kNormShapes) {
+      BatchNormArgs a = make_norm(s, t, true, true, true);
+      a.sums = sums_around_zero(a.x);
+      expect_forward(a, bound(t), text(t, ' ', s));
+    }
+}
+
+// Where the mean of any channel is so large that squares cancel, the image is read instead.
+TEST(BatchNorm, SumsThatCancelAreNotUsed) {
+  for (const float offset : {10.f, 100.f}) {
+    BatchNormArgs read = make_norm({4096, 24}, kF32, true, false, false, offset), given = read;
+    given.mean = Tensor({24}), given.rstd = Tensor({24});
+    given.running_mean = read.running_mean.clone(), given.running_var = read.running_var.clone();
+    given.sums = sums_around_zero(given.x);
+    batch_norm_forward(kCpu, read), batch_norm_forward(kCpu, given);
+    EXPECT_EQ(numbers(given.mean) == numbers(read.mean), offset > 11) << offset;
+    EXPECT_EQ(numbers(given.rstd) == numbers(read.rstd), offset > 11) << offset;
+    EXPECT_LT(error(given.rstd, numbers(read.rstd)), 1e-3) << offset;
+  }
+}
+
 // From 8 MiB on results are written past the caches, unlike those of smaller images. Without the batch's
 // statistics a norm of many images is that of each.
 TEST(BatchNorm, LargeResultsAreThoseOfTheirHalves) {

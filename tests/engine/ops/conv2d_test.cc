@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <thread>
 
 #include "engine/backend.h"
@@ -202,6 +203,32 @@ TEST(Conv, WeightGradientEqualsTheReferenceAndAccumulates) {
     way.weights(c);
     EXPECT_LT(error(c.w, dw), bound(kF32)) << what;
   });
+}
+
+// Of what is computed, before it is rounded; the result is the same as without.
+TEST(Conv, SumsOfTheResultAreThoseOfAllItsPixels) {
+  std::set<Pass> ways;
+  each_conv([&](const Way& way, ConvArgs c, int bits, const std::string& what) {
+    const int64_t C = c.y.dim(3);
+    const bool direct = way.forward == cpu::direct_forward && cpu::direct_gives_sums(c);
+    EXPECT_FALSE(direct && C % 8 != 0) << what;
+    if (bits || (!direct && way.forward != cpu::winograd_forward)) return;
+    ways.insert(way.forward), way.forward(c);
+    const Numbers y = numbers(c.y);
+    c.y = Tensor(c.y.shape(), c.y.dtype()), c.sums = {Tensor({C}), Tensor({C})};
+    spoil(c.y), spoil(c.sums.sum), spoil(c.sums.squares);
+    way.forward(c);
+    EXPECT_EQ(numbers(c.y), y) << what;
+    const double rounded = c.y.dtype() == kF32 ? 1e-6 : 1. / 256;
+    for (int64_t k = 0; k < C; ++k) {
+      double sum = 0, squares = 0, size = 0;
+      for (size_t i = size_t(k); i < y.size(); i += size_t(C))
+        sum += y[i], squares += y[i] * y[i], size += std::abs(y[i]);
+      EXPECT_NEAR(c.sums.sum.data<float>()[k], sum, rounded * size) << what << ", channel " << k;
+      EXPECT_NEAR(c.sums.squares.data<float>()[k], squares, 2 * rounded * squares) << what << ' ' << k;
+    }
+  });
+  EXPECT_EQ(ways.size(), 2);
 }
 
 // A model that has diverged must not evaluate to numbers: every result that has seen the NaN is one.
