@@ -4,9 +4,9 @@
 
 #include "engine/backend.h"
 #include "engine/cpu/norm_rows.h"
-#include "engine/cpu/past_caches.h"
 #include "engine/cpu/profile.h"
 #include "engine/ops/norm_check.h"
+#include "engine/past_caches.h"
 
 namespace skein::cpu {
 

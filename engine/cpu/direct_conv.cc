@@ -2,8 +2,8 @@
 #include "engine/cpu/direct_conv.h"
 #include "engine/cpu/cells.h"
 #include "engine/cpu/channel_sums.h"
-#include "engine/cpu/past_caches.h"
 #include "engine/cpu/window.h"
+#include "engine/past_caches.h"
 
 namespace skein::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "engine/cpu/ahead.h"
 #include "engine/cpu/grouping.h"
-#include "engine/cpu/past_caches.h"
+#include "engine/past_caches.h"
 
 namespace skein::cpu {
 

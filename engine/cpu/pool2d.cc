@@ -1,9 +1,9 @@
 // Our own pooling, row by row.
 #include "engine/ops/pool2d.h"
 #include "engine/cpu/kernels.h"
-#include "engine/cpu/past_caches.h"
 #include "engine/cpu/profile.h"
 #include "engine/cpu/simd.h"
+#include "engine/past_caches.h"
 
 namespace skein::cpu {
 

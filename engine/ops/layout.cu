@@ -1,9 +1,11 @@
 // Ops that move elements and compute nothing: reshape, transpose, pad, concat, cast; and bytes to pixels.
 #include <algorithm>
 
+#include "engine/loops/copy_past_caches.h"
 #include "engine/loops/launch.h"
 #include "engine/ops.h"
 #include "engine/ops/walk.h"
+#include "engine/past_caches.h"
 #include "engine/tape.h"
 #include "engine/vectors/constant.h"
 #include "engine/vectors/vec.h"
@@ -85,6 +87,22 @@ struct Normalize {
     for (int64_t i = 0; i < n; ++i) y[from + i] = T(float(x[from + i]) * scale[i] + shift[i]);
   }
 };
+
+// On the host, for runs that are whole lines of the caches.
+template <class T>
+void normalize_past_caches(const Normalize<T>& f) {
+  const int64_t runs = f.size / f.run;
+  in_shares(runs, true, [&](int64_t from, int64_t to) {
+    std::vector<T> made(size_t(f.run));
+    for (int64_t r = from; r < to; ++r) {
+      const Normalize<T> one{made.data(), f.x + r * f.run, f.scale, f.shift, f.run, f.run};
+      one(0);
+      put_lines(f.y + r * f.run, made.data(), made.size() * sizeof(T) / kCacheLine);
+    }
+    fence_lines();
+  });
+  if (f.size % f.run) f(runs);
+}
 
 }  // namespace
 
@@ -216,9 +234,12 @@ Tensor normalize_image(const Tensor& u8, const std::vector<float>& mean, const s
   Tensor y(u8.shape(), t, u8.device());
   visit_float(t, [&](auto v) {
     using T = decltype(v);
-    for_each(
-        u8.device(), run > 0 ? (u8.size() + run - 1) / run : 0,
-        Normalize<T>{y.data<T>(), u8.data<uint8_t>(), by.data<float>(), plus.data<float>(), run, u8.size()});
+    const Normalize<T> f{y.data<T>(), u8.data<uint8_t>(), by.data<float>(), plus.data<float>(),
+                         run,         u8.size()};
+    if (!u8.device().is_host() || !past_caches(y))
+      return for_each(u8.device(), run > 0 ? (u8.size() + run - 1) / run : 0, f);
+    if (keeps_calls()) return keep([f] { normalize_past_caches(f); });
+    normalize_past_caches(f);
   });
   return y;
 }

@@ -32,6 +32,22 @@ TEST_P(Ops, NormalizeImageScalesBytesPerChannel) {
   EXPECT_THROW(normalize_image(x, {0.5f}, {0.5f}, kF32), Error);
 }
 
+// From 8 MiB on pixels are written past the caches.
+TEST_P(Ops, LargeBatchesAreNormalizedAsTheirHalves) {
+  const int64_t half = int64_t(3) * 501 * 503 * 3;
+  std::vector<uint8_t> bytes(size_t(2 * half));
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = uint8_t(i * 11 + i / 256);
+  const std::vector<float> mean{0.4f, 0.5f, 0.6f}, std{0.2f, 0.3f, 0.25f};
+  const Tensor x = there(Tensor::of({6, 501, 503, 3}, bytes));
+  for (const DType t : {kF32, kBF16, kF16}) {
+    const std::vector<double> all = values(normalize_image(x, mean, std, t));
+    std::vector<double> halves = values(normalize_image(x.view({3, 501, 503, 3}), mean, std, t));
+    const std::vector<double> second = values(normalize_image(x.view({3, 501, 503, 3}, half), mean, std, t));
+    halves.insert(halves.end(), second.begin(), second.end());
+    EXPECT_EQ(all, halves) << t;
+  }
+}
+
 // A tape that wants the gradient of an image of 1 MiB. The image stays in memory only if an op keeps it.
 struct Kept {
   const Device d;

@@ -2,7 +2,7 @@
 #pragma once
 #include "engine/tensor.h"
 
-namespace skein::cpu {
+namespace skein {
 
 // Those that are larger than a thread's part of the last cache, which will not hold them until they are read:
 // so written, they need not be read from memory first. They begin at a line of the caches; the caller sees to
@@ -12,4 +12,4 @@ inline bool past_caches(const Tensor& out) {
   return out.bytes() >= kFrom && reinterpret_cast<uintptr_t>(out.raw()) % kLine == 0;
 }
 
-}  // namespace skein::cpu
+}  // namespace skein
