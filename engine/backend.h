@@ -27,7 +27,8 @@ struct ConvGeometry {
   bool operator==(const ConvGeometry&) const = default;
 };
 
-// Sums over all but the last axis of x and of x^2, in f32; both are empty if they were not taken.
+// Sums over all but the last axis of x and of x^2, in f32, of a 16-bit x before it is rounded. Both are empty
+// if they were not taken.
 struct ChannelSums {
   Tensor sum, squares;  // [C] f32
 };

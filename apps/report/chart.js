@@ -7,6 +7,7 @@ const view = {
 };
 const charts = [];
 let shared = null;  // the legend of all charts, where they have one together (legend.js)
+const kBeyond = 8;  // pixels above and below the ticks that values, and the dots at them, may reach
 const kFewLines = 3;  // of more, the unsmoothed values would hide each other
 
 // rows: columns of a series; a line without values is left out.
@@ -170,7 +171,12 @@ function draw(chart) {
   });
   svg.append(make(
       "clipPath", {id},
-      make("rect", {x: at.L, y: at.T - 4, width: at.W - at.L - at.R + 6, height: at.H - at.T - at.B + 5})));
+      make("rect", {
+        x: at.L,
+        y: at.T - kBeyond,
+        width: at.W - at.L - at.R + 6,
+        height: at.H - at.T - at.B + 2 * kBeyond
+      })));
   drawScales(svg, chart, at);
   const plot = make("g", {"clip-path": `url(#${id})`});
   for (const r of chart.resumes || [])

@@ -141,6 +141,10 @@ Way way_with_groups(const ConvArgs& c, Pass pass) {
   return ours ? Way::kGrouped : Way::kOneDnn;
 }
 
+bool gives_sums(const ConvArgs& c, Way way) {
+  return way == Way::kWinograd || (way == Way::kDirect && direct_gives_sums(c));
+}
+
 }  // namespace
 
 ConvWay way_of(const ConvArgs& c, ConvPass pass) {
@@ -161,7 +165,10 @@ void conv2d_forward(const ConvArgs& c) {
   check(c);
   const Counted counted(kConvForward, flops_of(c), 0);
   if (c.y.size() == 0) return;
-  switch (way_of(c, Pass::kForward)) {
+  const Way way = way_of(c, Pass::kForward);
+  CHECK(!c.sums.sum || gives_sums(c, way), "no sums of", c.w.shape(),
+        "; sums_for() says where they are given");
+  switch (way) {
     case Way::kOneDnn:
       return onednn_forward(c);
     case Way::kDirect:
@@ -177,9 +184,7 @@ void conv2d_forward(const ConvArgs& c) {
 
 ChannelSums sums_for(const ConvArgs& c) {
   check(c);
-  if (c.y.size() == 0) return {};
-  const Way way = way_of(c, Pass::kForward);
-  if (way != Way::kWinograd && (way != Way::kDirect || !direct_gives_sums(c))) return {};
+  if (c.y.size() == 0 || !gives_sums(c, way_of(c, Pass::kForward))) return {};
   return {Tensor({c.y.dim(3)}), Tensor({c.y.dim(3)})};
 }
 

@@ -175,7 +175,7 @@ void winograd_output(const WinogradMap& m, int64_t first, int64_t count, const W
         if (end.relu) x = x < V{} ? V{} : x;
         if (end.beta != 0) x += end.beta * io.get(p + c);
         io.put(p + c, x);
-        sum += x, squares += x * x;
+        if (end.sums) sum += x, squares += x * x;
       }
       if (!end.sums) return;
       float *s = end.sums + c, *q = s + m.C;
