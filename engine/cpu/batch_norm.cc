@@ -39,20 +39,15 @@ void give_statistics(const BatchNormArgs& a, int64_t c, double mean, double var,
   rv += a.momentum * (float(n > 1 ? var * n / (n - 1) : var) - rv);
 }
 
-// From the sums around zero. False if there are none, or if a channel's mean is 11 deviations or more: they
-// cancel then, and the variance would have more than 400 times their relative error.
+// From the sums around zero. False if there are none, or if those of any channel cancel.
 bool give_statistics_of_sums(const BatchNormArgs& a, double n) {
   if (!a.sums.sum) return false;
-  constexpr double kCanceled = 128;
-  const float *sums = a.sums.sum.data<float>(), *squares = a.sums.squares.data<float>();
-  const auto variance = [&](int64_t c) {
-    const double mean = double(sums[c]) / n;
-    return double(squares[c]) / n - mean * mean;
-  };
   const int64_t C = a.sums.sum.size();
+  const auto mean = [&](int64_t c) { return double(a.sums.sum.data<float>()[c]) / n; };
+  const auto square = [&](int64_t c) { return double(a.sums.squares.data<float>()[c]) / n; };
   for (int64_t c = 0; c < C; ++c)
-    if (double(squares[c]) / n > kCanceled * variance(c)) return false;
-  for (int64_t c = 0; c < C; ++c) give_statistics(a, c, double(sums[c]) / n, variance(c), n);
+    if (sums_cancel(mean(c), square(c))) return false;
+  for (int64_t c = 0; c < C; ++c) give_statistics(a, c, mean(c), square(c) - mean(c) * mean(c), n);
   return true;
 }
 

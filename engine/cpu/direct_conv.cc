@@ -242,9 +242,8 @@ void data_block(const ConvArgs& c, const CellKind& kind, const std::vector<Class
 
 // Whether tiles write whole lines of the caches.
 bool whole_lines(const Tensor& out, const TileKernels& tiles) {
-  constexpr int64_t kLine = 64;
   const int64_t one = size_of(out.dtype());
-  return out.dim(3) * one % kLine == 0 && tiles.lanes * one % kLine == 0;
+  return out.dim(3) * one % kLineBytes == 0 && tiles.lanes * one % kLineBytes == 0;
 }
 
 Product product_of(const ConvArgs& c, const Tensor& out, const TileKernels& tiles) {

@@ -23,10 +23,10 @@ struct Ending {
   }
   // Whether they do so past the caches, so many panels at a time: a line is one of them or two.
   bool streams(const Grouping& g, int64_t together) const {
-    constexpr int64_t kLine = 64;
     const int64_t element = size_of(out.dtype()), panel = g.lanes * element;
-    const bool whole = out.dim(3) * element % kLine == 0 && (panel == kLine || 2 * panel == kLine);
-    return plain(g) && whole && together * panel % kLine == 0 && past_caches(out);
+    const bool whole =
+        out.dim(3) * element % kLineBytes == 0 && (panel == kLineBytes || 2 * panel == kLineBytes);
+    return plain(g) && whole && together * panel % kLineBytes == 0 && past_caches(out);
   }
 };
 

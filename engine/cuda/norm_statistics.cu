@@ -3,6 +3,7 @@
 
 #include "engine/cuda/batch_norm.h"
 #include "engine/cuda/norm_affine.h"
+#include "engine/ops/norm_check.h"
 
 namespace skein::cuda {
 namespace {
@@ -115,13 +116,9 @@ struct FinishNearMean {
   }
 };
 
-// A library takes the sums around zero, in f32. With a relative error e of either sum, the variance has one
-// of about (1 + 3 r) e, r = mean^2 / variance. Beyond r = 127 (the mean is 11 deviations) the channel's
-// pixels are summed again, around the mean, which is slow but rare. So the error stays below 400 e. e is some
-// 2^-21 for sums in tiles, which makes 2^-12 of the variance and half of that of its root: less than a step
-// of either 16-bit type.
-constexpr double kCanceled = 128;
-
+// Where sums cancel, the channel's pixels are summed again, around the mean, which is slow but rare. The sums
+// that a library takes in tiles have an error of some 2^-21, which makes 2^-12 of the variance and half of
+// that of its root: less than a step of either 16-bit type.
 template <class T>
 struct FinishSums {
   const T* x;
@@ -132,7 +129,7 @@ struct FinishSums {
   HD void operator()(int64_t c, Team team) const {
     const double n = double(pixels);
     double mean = double(sums[c]) / n, square = double(squares[c]) / n, d = mean;
-    if (square > kCanceled * (square - mean * mean)) {
+    if (sums_cancel(mean, square)) {
       const float center = float(mean);
       double sum = 0, other = 0;
       for (int64_t i = team.lane(); i < pixels; i += Team::kLanes) {

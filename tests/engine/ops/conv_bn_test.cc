@@ -23,6 +23,14 @@ TEST(ConvBn, HasItsGradientsWithResidualAndRelu) {
     }
 }
 
+TEST(ConvBn, AConvolutionThatWouldReadItsResultAgainRefusesToGiveSums) {
+  const Tensor x = random_normal({2, 5, 5, 4}, 1), w = random_normal({6, 3, 3, 2}, 2);
+  ConvArgs c{.x = x, .w = w, .bias = {}, .y = Tensor({2, 5, 5, 6}), .geometry = {.padding = 1, .groups = 2}};
+  EXPECT_FALSE(cpu::sums_for(c).sum);
+  c.sums = {Tensor({6}), Tensor({6})};
+  EXPECT_THROW(conv2d_forward(kCpu, c), Error);
+}
+
 TEST(ConvBn, IsConvolutionThenBatchNormInEveryMode) {
   for (const DType t : {kF32, kBF16, kF16})
     for (const bool training : {true, false})
